@@ -1,0 +1,26 @@
+"""Gradient flow of wide neural networks: finite width, mean-field limit, lazy limit."""
+
+from .checkpoint import Checkpoint
+from .dynamics.descent import Descent
+from .dynamics.flow import GradientFlow
+from .dynamics.gradient_descent import GradientDescent
+from .dynamics.langevin import Langevin
+from .dynamics.optax import Adam, Optax
+from .dynamics.sgd import SGD
+from .dynamics.stability import largest_stable_step
+from .evolve import evolve
+from .functionals.expectations import ClosedForm, Data, Quadrature, Sample
+from .functionals.penalties import Moment, PathNorm, SecondMoment
+from .functionals.risk import Risk
+from .problems.activations import Activation, activation
+from .problems.laws import Dataset, Gaussian, Mixture, Sampler, Sphere, two_gaussians
+from .problems.losses import Huber, Logistic, SoftmaxCrossEntropy, Squared
+from .problems.neurons import CustomNeuron, Neuron
+from .problems.nodes import Nodes
+from .problems.problem import Problem
+from .problems.targets import hermite, multi_index, polynomial, single_index, teacher
+from .run import Run, load
+from .states.particles import Particles
+from .states.starts import Constant, Law, Normal, Signs, Uniform, init
+
+__version__ = "0.1.0"

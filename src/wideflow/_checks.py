@@ -1,0 +1,92 @@
+"""Checks of what a user hands in: each error says what was given, what is allowed, what to try."""
+
+import difflib
+import math
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+
+def nearest(given: str, known: Iterable[str]) -> str:
+    """A hint ` Did you mean 'relu'?` for a misspelt name, or nothing when no name is close."""
+    close = difflib.get_close_matches(str(given).lower(), list(known), n=1, cutoff=0.5)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def positive(name: str, value: Any, *, zero: bool = False, infinite: bool = False) -> float:
+    """`value` as a float, if it is a number > 0 (or >= 0 with `zero`, or +inf with `infinite`)."""
+    allowed = ("a number >= 0" if zero else "a number > 0") + (" or inf" if infinite else "")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be {allowed}, got {value!r}.") from None
+    good = number >= 0 if zero else number > 0
+    if not good or (math.isinf(number) and not infinite):
+        raise ValueError(f"{name} must be {allowed}, got {value!r}.")
+    return number
+
+
+def count(name: str, value: Any, *, least: int = 1) -> int:
+    """`value` as an int, if it is a whole number >= `least`."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
+    return int(value)
+
+
+def finite(name: str, array: Any) -> np.ndarray:
+    """`array` as a NumPy array, if every entry is a finite number; the first bad entry is named."""
+    values = np.asarray(array)
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must hold real numbers, got dtype {values.dtype}.")
+    bad = ~np.isfinite(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(
+            f"{name} must be finite, but {int(bad.sum())} of {values.size} entries are not; "
+            f"the first is {values[where]} at index {where}. Remove or impute those rows."
+        )
+    return values
+
+
+def times(ts: Any) -> np.ndarray:
+    """Saved times as a float64 vector: finite, >= 0, strictly increasing."""
+    values = finite("ts", ts).astype(np.float64)
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"ts must be a vector of at least one time, got shape {values.shape}.")
+    if values[0] < 0:
+        raise ValueError(f"ts must be >= 0, got ts[0] = {values[0]}.")
+    steps = np.diff(values)
+    if (steps <= 0).any():
+        i = int(np.argmax(steps <= 0))
+        raise ValueError(
+            f"ts must increase strictly, but ts[{i}] = {values[i]} is followed by "
+            f"ts[{i + 1}] = {values[i + 1]}. Try jnp.unique(ts)."
+        )
+    return values
+
+
+def available_memory() -> float:
+    """Bytes that can still be allocated on this machine, as far as the system says (else inf)."""
+    try:
+        with open("/proc/meminfo") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return float(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return math.inf
+
+
+def fits(name: str, size: float, hint: str) -> None:
+    """Refuse, before anything is allocated, what is larger than the memory that is left."""
+    free = available_memory()
+    if size > free:
+        raise MemoryError(
+            f"{name} needs about {size / 2**30:.3g} GiB, but {free / 2**30:.3g} GiB are free. {hint}"
+        )

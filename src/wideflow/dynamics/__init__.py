@@ -1,0 +1,1 @@
+"""Dynamics: how a state moves in time. One method per file."""

@@ -1,0 +1,73 @@
+"""What every dynamics answers to the loop in `evolve`."""
+
+import abc
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ..functionals.base import AbstractFunctional
+
+
+class Info(NamedTuple):
+    """What an advance reports: nothing here is needed to go on."""
+
+    reached: bool  # the asked time was reached; else the budget of steps ran out first
+    finite: bool  # the state holds no NaN or inf
+    stalled: bool  # the step size collapsed
+    steps: int  # steps taken in all, rejected ones apart
+    rejected: int
+
+
+class AbstractDynamics(eqx.Module):
+    """`init(state, key) → carry`, then `advance(carry, t0, t1) → (carry, info)`, again and again.
+
+    The carry holds the state and whatever else must survive (step counter, key, optimiser moments,
+    step-size controller): it is what a checkpoint stores. A budget of steps cuts a long interval
+    into pieces; it never changes the bits."""
+
+    functional: eqx.AbstractVar[AbstractFunctional]
+    name: eqx.AbstractVar[str]
+    sources: eqx.AbstractVar[tuple[str, ...]]  # keys of `wideflow.references`
+
+    @abc.abstractmethod
+    def init(self, state: Any, key: Array) -> Any:
+        """The carry at time 0."""
+
+    @abc.abstractmethod
+    def advance(self, carry: Any, t0: float, t1: float, budget: int = 2**30) -> tuple[Any, Info]:
+        """Move the carry from t0 towards t1, by at most `budget` steps."""
+
+    @abc.abstractmethod
+    def read(self, carry: Any, t: float) -> Any:
+        """The state at time t, once `advance` has reached it."""
+
+    @abc.abstractmethod
+    def time(self, carry: Any) -> float:
+        """How far the carry has come, for a progress bar."""
+
+    def snap(self, ts: np.ndarray) -> np.ndarray:
+        """The times at which states are really read, the nearest steps to the asked ones."""
+        return ts
+
+    def check(self, ts: np.ndarray) -> None:
+        """Raise if these times cannot be reached."""
+        return None
+
+    @abc.abstractmethod
+    def advice(self, state: Any, key: Array) -> str:
+        """What to change when a run from this state diverged."""
+
+
+def traced(tree: Any) -> Any:
+    """Python floats as arrays, so that another step size or temperature does not recompile."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, tree)
+
+
+def is_finite(tree: Any) -> Array:
+    """Whether every floating entry is finite (their sum is: one number a leaf, no mask held)."""
+    sums = [jnp.sum(v) for v in jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))]
+    return jnp.isfinite(sum(sums, start=jnp.zeros(())))

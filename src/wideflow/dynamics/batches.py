@@ -1,0 +1,151 @@
+"""Which data a step sees: all of it, a fresh batch, a resampled batch, or each row once."""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from .._checks import count
+from ..functionals.base import AbstractFunctional
+from ..problems.laws import Dataset
+from ..problems.nodes import Nodes, uniform
+from ..problems.problem import Problem
+
+# Numbers drawn at a time, ahead of the steps that use them.
+_AHEAD = 2**16
+
+
+class AbstractBatches(eqx.Module):
+    """The batch of step k is a function of (key, k) alone, however many are drawn ahead."""
+
+    batch: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def draw(self, key: Array, steps: Int[Array, " b"]) -> Nodes | None:
+        """The batches of the given steps, along a leading axis."""
+
+    @property
+    @abc.abstractmethod
+    def block(self) -> int:
+        """How many steps' batches to draw ahead."""
+
+    def most_steps(self) -> float:
+        """Number of steps after which the data is used up."""
+        return np.inf
+
+
+def _ahead(batch: int, d: int) -> int:
+    return int(np.clip(_AHEAD // (batch * (d + 1)), 1, 512))
+
+
+def _data_key(key: Array, step: Array) -> Array:
+    return jax.random.fold_in(jax.random.fold_in(key, step), 0)
+
+
+class FullBatch(AbstractBatches):
+    """Every step takes the functional's own expectation."""
+
+    batch: int = eqx.field(static=True, default=0)
+
+    def draw(self, key, steps):
+        return None
+
+    @property
+    def block(self):
+        return 1024
+
+
+class Fresh(AbstractBatches):
+    """One pass over endless data: a new sample each step."""
+
+    problem: Problem
+    batch: int = eqx.field(static=True)
+
+    def draw(self, key, steps):
+        one = lambda k: self.problem.sample(_data_key(key, k), self.batch)  # noqa: E731
+        return jax.vmap(one)(steps)
+
+    @property
+    def block(self):
+        return _ahead(self.batch, self.problem.d)
+
+
+class Resampled(AbstractBatches):
+    """Many passes over finite data: each step draws rows with replacement, by their weights."""
+
+    nodes: Nodes
+    equal: bool = eqx.field(static=True)
+    batch: int = eqx.field(static=True)
+
+    def draw(self, key, steps):
+        m = self.nodes.m
+
+        def one(k):
+            if self.equal:
+                rows = jax.random.randint(_data_key(key, k), (self.batch,), 0, m)
+            else:
+                p = self.nodes.weights
+                rows = jax.random.choice(_data_key(key, k), m, (self.batch,), p=p)
+            return uniform(self.nodes.x[rows], self.nodes.y[rows])
+
+        return jax.vmap(one)(steps)
+
+    @property
+    def block(self):
+        return _ahead(self.batch, self.nodes.x.shape[1])
+
+
+class Once(AbstractBatches):
+    """One pass over finite data: every row once, in an order drawn from the key."""
+
+    nodes: Nodes
+    batch: int = eqx.field(static=True)
+
+    def draw(self, key, steps):
+        order = jax.random.permutation(jax.random.fold_in(key, 0), self.nodes.m)
+        rows = order[(steps[:, None] * self.batch + jnp.arange(self.batch)) % self.nodes.m]
+        return jax.vmap(uniform)(self.nodes.x[rows], self.nodes.y[rows])
+
+    @property
+    def block(self):
+        return _ahead(self.batch, self.nodes.x.shape[1])
+
+    def most_steps(self):
+        return self.nodes.m // self.batch
+
+
+def batches_for(functional: AbstractFunctional, batch: int | None, one_pass: bool | None):
+    """The batches of a functional: all data without a batch size; else one pass over endless data,
+    many passes over a data set, or as `one_pass` says."""
+    if batch is None:
+        if one_pass is not None:
+            raise ValueError("one_pass needs a batch size: set batch=1 or more.")
+        return FullBatch()
+    batch, problem = count("batch", batch), functional.problem
+    if problem is None:
+        raise ValueError("A penalty alone has no data to draw batches from: add a wf.Risk.")
+    finite = isinstance(problem.x, Dataset)
+    one_pass = not finite if one_pass is None else one_pass
+    if one_pass and not finite:
+        return Fresh(problem, batch)
+    nodes = functional.nodes
+    if nodes is None or not (finite or _is_sample(nodes)):
+        raise ValueError(
+            "Many passes need a finite sample to pass over: use "
+            "wf.Risk(problem, expectation=wf.Sample(m)), or one_pass=True."
+        )
+    if batch > nodes.m:
+        raise ValueError(f"batch = {batch} is larger than the data set of {nodes.m} rows.")
+    equal = problem.x.equal if finite else True
+    if not one_pass:
+        return Resampled(nodes, equal, batch)
+    if not equal:
+        raise ValueError("One pass over weighted data would drop the weights: use one_pass=False.")
+    return Once(nodes, batch)
+
+
+def _is_sample(nodes: Nodes) -> bool:
+    return bool(jnp.all(nodes.weights == nodes.weights[0]))

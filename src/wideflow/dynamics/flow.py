@@ -1,0 +1,162 @@
+"""Gradient flow, by an adaptive Runge–Kutta method from diffrax."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from .._checks import count, positive
+from ..functionals.base import AbstractFunctional
+from ..states.particles import Particles
+from .base import AbstractDynamics, Info, is_finite, traced
+
+
+class Carry(eqx.Module):
+    """The last accepted step, (t_before, before) → (t, state), and all that the next depends on."""
+
+    t_before: Float[Array, ""]
+    before: Particles
+    t: Float[Array, ""]
+    state: Particles
+    t_next: Float[Array, ""]
+    solver: Any
+    controller: Any
+    jumped: Bool[Array, ""]
+    taken: Int[Array, ""]
+    rejected: Int[Array, ""]
+
+
+class GradientFlow(AbstractDynamics):
+    """θ̇_j = −(1/α)∇Ψ(θ_j; ρ_t), the Wasserstein gradient flow of the functional's energy.
+
+    Each step keeps its estimated error below atol + rtol·|θ| (root mean square over all
+    coordinates). The steps do not depend on the saved times: a state between two steps is reached
+    by a shorter step of the same method from the earlier one. `solver` is a diffrax solver with an
+    error estimate, Tsit5 by default; Dopri8 is the better choice below tolerances of 1e-9."""
+
+    functional: AbstractFunctional
+    rtol: float = eqx.field(
+        default=1e-6, converter=lambda v: positive("GradientFlow(rtol)", v), kw_only=True
+    )
+    atol: float = eqx.field(
+        default=1e-8, converter=lambda v: positive("GradientFlow(atol)", v), kw_only=True
+    )
+    solver: Any = eqx.field(default=None, kw_only=True)
+    max_steps: int = eqx.field(
+        static=True, default=100_000, converter=lambda v: count("max_steps", v), kw_only=True
+    )
+    name: str = eqx.field(static=True, default="GradientFlow", init=False)
+    sources: tuple[str, ...] = eqx.field(
+        static=True, default=("chizat2018", "kidger2021", "tsitouras2011"), init=False
+    )
+
+    def init(self, state, key):
+        if not isinstance(state, Particles):
+            raise ValueError(f"GradientFlow moves wf.Particles, got {type(state).__name__}.")
+        eps = float(jnp.finfo(state.dtype).eps)
+        if self.rtol < 4 * eps:
+            raise ValueError(
+                f"GradientFlow(rtol={self.rtol:g}) is below the rounding of {state.dtype}; allowed "
+                f"is {4 * eps:.1e} or more. Use jax_enable_x64 for more digits."
+            )
+        return _init(traced(self), state)
+
+    def advance(self, carry, t0, t1, budget=2**30):
+        dtype = carry.t.dtype
+        left = max(0, self.max_steps - int(carry.taken) - int(carry.rejected))
+        most = jnp.asarray(min(budget, left), jnp.int32)
+        carry, finite, collapsed = _advance(traced(self), carry, jnp.asarray(t1, dtype), most)
+        reached = bool(carry.t >= jnp.asarray(t1, dtype))
+        spent = int(carry.taken) + int(carry.rejected) >= self.max_steps
+        stalled = not reached and (bool(collapsed) or spent)
+        return carry, Info(reached, bool(finite), stalled, int(carry.taken), int(carry.rejected))
+
+    def read(self, carry, t):
+        t = jnp.asarray(t, carry.t.dtype)
+        return carry.state if bool(t == carry.t) else _between(traced(self), carry, t)
+
+    def time(self, carry):
+        return float(carry.t)
+
+    def advice(self, state, key):
+        return (
+            f"The flow needs ever smaller steps (rtol = {self.rtol:g}, at most {self.max_steps} "
+            "steps): the velocity may grow without bound in finite time, be discontinuous, or be "
+            "too stiff. Try a smaller start, a decay (R + 0.1 * wf.SecondMoment()), a larger rtol, "
+            "or a larger max_steps."
+        )
+
+
+def _method(flow: GradientFlow, state: Particles) -> tuple[Any, Any, Any]:
+    """diffrax's parts: the vector field, the method, the step-size controller."""
+    import diffrax
+
+    term = diffrax.ODETerm(lambda t, parts, _: flow.functional.drift(state.with_parts(parts)))
+    solver = diffrax.Tsit5() if flow.solver is None else flow.solver
+    return term, solver, diffrax.PIDController(rtol=flow.rtol, atol=flow.atol)
+
+
+@eqx.filter_jit
+def _init(flow: GradientFlow, state: Particles) -> Carry:
+    term, solver, controller = _method(flow, state)
+    zero = jnp.zeros((), state.dtype)
+    order = solver.error_order(term)
+    t_next, control = controller.init(
+        term, zero, zero + 1, state.parts, None, None, solver.func, order
+    )
+    solver_state = solver.init(term, zero, t_next, state.parts, None)
+    k = jnp.zeros((), jnp.int32)
+    control = jax.tree.map(jnp.asarray, control)
+    jumped = jnp.zeros((), bool)
+    return Carry(zero, state, zero, state, t_next, solver_state, control, jumped, k, k)
+
+
+@eqx.filter_jit
+def _advance(flow: GradientFlow, carry: Carry, t1: Array, most: Array) -> tuple[Carry, Array, Array]:
+    """Accepted and rejected steps until t1 is passed, or `most` of them are done."""
+    term, solver, controller = _method(flow, carry.state)
+    order, last = solver.error_order(term), carry.taken + carry.rejected + most
+    eps = jnp.finfo(carry.t.dtype).eps
+
+    def collapsed(c: Carry) -> Array:  # a NaN step size counts: then no comparison holds
+        return ~(c.t_next - c.t > 4 * eps * jnp.abs(c.t))
+
+    def goes_on(c: Carry) -> Array:
+        return (c.t < t1) & (c.taken + c.rejected < last) & ~collapsed(c)
+
+    def step(c: Carry) -> Carry:
+        parts = c.state.parts
+        new, error, _, solver_state, _ = solver.step(
+            term, c.t, c.t_next, parts, None, c.solver, c.jumped
+        )
+        keep, t, t_next, jumped, control, _ = controller.adapt_step_size(
+            c.t, c.t_next, parts, new, None, error, order, c.controller
+        )
+        choose = lambda a, b: jax.tree.map(lambda a, b: jnp.where(keep, a, b), a, b)  # noqa: E731
+        return Carry(
+            choose(c.t, c.t_before),
+            choose(c.state, c.before),
+            t,
+            c.state.with_parts(choose(new, parts)),
+            t_next,
+            choose(solver_state, c.solver),
+            control,
+            jnp.asarray(jumped),
+            c.taken + keep,
+            c.rejected + ~keep,
+        )
+
+    carry = jax.lax.while_loop(goes_on, step, carry)
+    return carry, is_finite(carry.state), collapsed(carry)
+
+
+@eqx.filter_jit
+def _between(flow: GradientFlow, carry: Carry, t: Array) -> Particles:
+    """The state at t in [t_before, t]: one shorter step, whose longer sister was accepted."""
+    term, solver, _ = _method(flow, carry.before)
+    start, parts = carry.t_before, carry.before.parts
+    fresh = solver.init(term, start, t, parts, None)
+    new, *_ = solver.step(term, start, t, parts, None, fresh, jnp.zeros((), bool))
+    return carry.before.with_parts(new)

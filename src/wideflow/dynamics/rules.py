@@ -1,0 +1,66 @@
+"""How a velocity becomes a step."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..states.particles import Particles
+
+
+class AbstractRule(eqx.Module):
+    """One step of size η along a velocity, with a memory (optimiser moments) that is carried."""
+
+    def init(self, state: Particles) -> Any:
+        """The memory before the first step."""
+        return None
+
+    @abc.abstractmethod
+    def update(
+        self, velocity: Any, state: Particles, memory: Any, key: Array, step: Any
+    ) -> tuple[Particles, Any]:
+        """The state and memory after the step; `key` is this step's own."""
+
+
+class Euler(AbstractRule):
+    """θ ← θ + ηv."""
+
+    def update(self, velocity, state, memory, key, step):
+        return state.moved(velocity, jnp.asarray(step, state.dtype)), memory
+
+
+class Noisy(AbstractRule):
+    """θ ← θ + ηv + √(2η/β) g, g ~ N(0, I) on the trained coordinates."""
+
+    beta: float
+
+    def update(self, velocity, state, memory, key, step):
+        neuron, parts = state.neuron, state.parts
+        shape = jax.eval_shape(neuron.pack, parts).shape
+        g = jax.random.normal(jax.random.fold_in(key, 1), shape, state.dtype)
+        size = jnp.sqrt(2 * step / self.beta).astype(state.dtype)
+        step = jnp.asarray(step, state.dtype)
+        parts = jax.tree.map(
+            lambda p, v, g, moves: p + step * v + size * g if moves else p,
+            parts, velocity, neuron.unpack(g), neuron.trained(parts),
+        )  # fmt: skip
+        return state.with_parts(parts), memory
+
+
+class OptaxRule(AbstractRule):
+    """θ ← θ + update(−v), for any optax optimiser; it holds its own step size."""
+
+    optimiser: Any = eqx.field(static=True)
+
+    def init(self, state):
+        return self.optimiser.init(state.parts)
+
+    def update(self, velocity, state, memory, key, step):
+        gradient = jax.tree.map(jnp.negative, velocity)
+        updates, memory = self.optimiser.update(gradient, memory, state.parts)
+        trained = state.neuron.trained(state.parts)
+        updates = jax.tree.map(lambda u, moves: u if moves else 0 * u, updates, trained)
+        return state.moved(updates), memory

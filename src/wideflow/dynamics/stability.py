@@ -1,0 +1,48 @@
+"""The largest step that plain descent can take."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..functionals.base import AbstractFunctional
+from ..problems.nodes import Nodes
+from ..states.particles import Particles
+
+_ITERATIONS = 40  # power iterations: the eigenvalue is wanted to a few percent, not to digits
+
+
+def largest_stable_step(
+    functional: AbstractFunctional, particles: Particles, nodes: Nodes | None = None
+) -> float:
+    """2/λ, λ the largest eigenvalue of −D(velocity) at these particles: θ ← θ + ηv(θ) is linearly
+    stable for η below it. With batches `nodes` (leading axis), the least over the batches."""
+    if nodes is None:
+        return float(2 / _top_eigenvalue(functional, particles))
+    tops = [
+        _top_eigenvalue(functional.on(jax.tree.map(lambda v, i=i: v[i], nodes)), particles)
+        for i in range(nodes.weights.shape[0])
+    ]
+    return float(2 / jnp.max(jnp.stack(tops)))
+
+
+@eqx.filter_jit
+def _top_eigenvalue(functional: AbstractFunctional, particles: Particles) -> Array:
+    drift = lambda parts: functional.drift(particles.with_parts(parts))  # noqa: E731
+
+    def unit(tree: Any) -> tuple[Any, Array]:
+        norm = jnp.sqrt(sum(jnp.sum(v**2) for v in jax.tree.leaves(tree)))
+        return jax.tree.map(lambda v: v / jnp.where(norm > 0, norm, 1.0), tree), norm
+
+    def iterate(_, pair):
+        direction, _ = pair
+        _, image = jax.jvp(drift, (particles.parts,), (direction,))
+        return unit(image)
+
+    leaves, tree = jax.tree.flatten(particles.parts)
+    keys = jax.random.split(jax.random.key(0), len(leaves))
+    random = [jax.random.normal(k, v.shape, v.dtype) for k, v in zip(keys, leaves, strict=True)]
+    start = unit(jax.tree.unflatten(tree, random))
+    return jax.lax.fori_loop(0, _ITERATIONS, iterate, start)[1]

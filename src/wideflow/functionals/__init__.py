@@ -1,0 +1,1 @@
+"""Functionals of a state: value, first variation Ψ, velocity −∇Ψ."""

@@ -1,0 +1,237 @@
+"""Ways to take E over (x, y): closed form, Gauss quadrature, fixed sample, data set.
+
+Each way answers the same four questions (risk, Ψ, velocity, how wrong it may be), so a functional
+does not know which one it holds."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._checks import count
+from ..problems.laws import Dataset
+from ..problems.losses import Squared
+from ..problems.nodes import Nodes
+from ..problems.problem import Problem
+from ..states.chunks import chunk_rows, chunked
+from ..states.particles import Particles
+from .engine import sweep
+from .pairs import Pairs, why_not
+
+# Closed forms cost n²: up to this width one evaluation takes about a second on two cores.
+MOST_PAIRED = 8192
+DEFAULT_SAMPLE = 2**14
+
+
+class AbstractExpectation(eqx.Module):
+    """E over (x, y), bound to a problem."""
+
+    nodes: eqx.AbstractVar[Nodes | None]
+
+    @abc.abstractmethod
+    def risk(self, state: Any) -> Float[Array, ""]:
+        """R = E ℓ(f(x), y)."""
+
+    @abc.abstractmethod
+    def potential(self, parts: Any, particles: Particles) -> Float[Array, " k"]:
+        """Ψ(θ; ρ) = −E[u(x) σ*(x; θ)]."""
+
+    @abc.abstractmethod
+    def drift(self, particles: Particles) -> Any:
+        """−(1/α)∇Ψ at every particle, in the neuron's parts."""
+
+    @abc.abstractmethod
+    def v(self, parts: Any) -> Float[Array, " k"]:
+        """V(θ) = −E[y σ*(x; θ)] (squared loss)."""
+
+    @abc.abstractmethod
+    def u(self, parts: Any, others: Any) -> Float[Array, "k l"]:
+        """U(θ, θ') = E[σ*(x; θ)σ*(x; θ')] (squared loss)."""
+
+    @abc.abstractmethod
+    def handles(self, state: Any) -> bool:
+        """Whether this way can be afforded for this state."""
+
+    @abc.abstractmethod
+    def error(self, state: Any) -> float:
+        """Estimated absolute error of `risk`."""
+
+    @property
+    @abc.abstractmethod
+    def way(self) -> str:
+        """What this way is, in words."""
+
+
+class ByNodes(AbstractExpectation):
+    """E as a sum over weighted data; `floor` is what label noise adds to the risk."""
+
+    problem: Problem
+    nodes: Nodes
+    floor: Any = 0.0
+    kind: str = eqx.field(static=True, default="data set")
+    order: int | None = eqx.field(static=True, default=None)
+
+    def _rows(self, state: Any) -> Array:
+        return self.problem.loss(state(self.nodes.x), self.nodes.y)
+
+    def risk(self, state):
+        if isinstance(state, Particles):
+            return sweep(state, self.nodes, self.problem.loss)[0] + self.floor
+        return jnp.sum(self.nodes.weights * self._rows(state)) + self.floor
+
+    def drift(self, particles):
+        return sweep(particles, self.nodes, self.problem.loss)[1]
+
+    def _overlap(self, parts: Any, signal: Array) -> Float[Array, " k"]:
+        """E[signal(x) · σ*(x; θ_i)], a chunk of rows at a time."""
+        neuron, nodes = self.problem.neuron, self.nodes
+        k, dtype = jax.tree.leaves(parts)[0].shape[0], jax.tree.leaves(parts)[0].dtype
+        weighted = (signal.T * nodes.weights).T.astype(dtype)
+        rows = chunk_rows(k * neuron.outputs, nodes.x.shape[1], dtype)
+
+        def add(total, data):
+            x, signal = data
+            return total + jnp.einsum("km...,m...->k", neuron.features(parts, x), signal), None
+
+        data = chunked(nodes.x.astype(dtype), rows), chunked(weighted, rows)
+        return jax.lax.scan(add, jnp.zeros(k, dtype), data)[0]
+
+    def potential(self, parts, particles):
+        u = self.problem.loss.signal(particles(self.nodes.x), self.nodes.y)
+        return -self._overlap(parts, u)
+
+    def v(self, parts):
+        return -self._overlap(parts, self.nodes.y)
+
+    def u(self, parts, others):
+        neuron, nodes = self.problem.neuron, self.nodes
+        dtype = nodes.x.dtype
+        k, l = (jax.tree.leaves(p)[0].shape[0] for p in (parts, others))
+        rows = chunk_rows(max(k, l) * neuron.outputs, nodes.x.shape[1], dtype)
+
+        def add(total, data):
+            x, omega = data
+            left, right = neuron.features(parts, x), neuron.features(others, x)
+            return total + jnp.einsum("km...,m,lm...->kl", left, omega, right), None
+
+        data = chunked(nodes.x, rows), chunked(nodes.weights, rows)
+        return jax.lax.scan(add, jnp.zeros((k, l), dtype), data)[0]
+
+    def handles(self, state):
+        return True
+
+    def error(self, state):
+        """Order doubling for quadrature, one standard error for a sample, none for data."""
+        if self.kind == "data set":
+            return 0.0
+        if self.order is not None:
+            coarse = ByNodes(self.problem, self.problem.quadrature(max(1, self.order // 2)), self.floor)
+            return abs(float(self.risk(state)) - float(coarse.risk(state)))
+        return float(jnp.std(self._rows(state)) / jnp.sqrt(self.nodes.m))
+
+    @property
+    def way(self):
+        size = f"{self.nodes.m} points"
+        return f"{self.kind} of order {self.order} ({size})" if self.order else f"{self.kind} ({size})"
+
+
+class ByPairs(AbstractExpectation):
+    """E in closed form, as a sum over pairs of neurons."""
+
+    pairs: Pairs
+    nodes: None = None
+
+    def risk(self, state):
+        return self.pairs.value(state)
+
+    def potential(self, parts, particles):
+        return self.pairs.potential(parts, particles)
+
+    def v(self, parts):
+        return self.pairs.v(parts)
+
+    def u(self, parts, others):
+        return self.pairs.u(parts, others)
+
+    def drift(self, particles):
+        return self.pairs.drift(particles)
+
+    def handles(self, state):
+        return isinstance(state, Particles) and state.n <= MOST_PAIRED
+
+    def error(self, state):
+        """Rounding of the three terms whose sum the risk is."""
+        scale = self.pairs.half_square(state.dtype) + jnp.abs(self.pairs.value(state))
+        return float(jnp.finfo(state.dtype).eps * 8 * scale)
+
+    @property
+    def way(self):
+        return "closed form (dual activations)"
+
+
+class ClosedForm(eqx.Module):
+    """Ask for the closed form: Gaussian x, squared loss, an activation with a dual."""
+
+    def bind(self, problem: Problem) -> tuple[AbstractExpectation, ...]:
+        reason = why_not(problem)
+        if reason is not None:
+            raise ValueError(
+                f"There is no closed form here: {reason}. Try expectation=wf.Quadrature(order) for "
+                "d <= 3 or wf.Sample(m)."
+            )
+        return (ByPairs(Pairs(problem)),)
+
+
+class Quadrature(eqx.Module):
+    """Ask for a product Gauss rule of the given order (d ≤ 3)."""
+
+    order: int | None = eqx.field(static=True, default=None)
+
+    def bind(self, problem):
+        noisy = float(problem.noise) > 0
+        if noisy and not isinstance(problem.loss, Squared):
+            raise ValueError("Quadrature with label noise needs the squared loss; try wf.Sample(m).")
+        nodes = problem.quadrature(self.order)
+        if nodes is None:
+            name = type(problem.x).__name__
+            raise ValueError(f"There is no affordable Gauss rule for {name} in d = {problem.d}; try wf.Sample(m).")
+        order = self.order or problem.x.default_order()
+        return (ByNodes(problem, nodes, 0.5 * problem.noise**2, "Gauss quadrature", order),)
+
+
+class Sample(eqx.Module):
+    """Ask for a fixed sample of m points, drawn from `seed`."""
+
+    m: int = eqx.field(static=True, default=DEFAULT_SAMPLE, converter=lambda m: count("Sample(m)", m))
+    seed: int = eqx.field(static=True, default=0)
+
+    def bind(self, problem):
+        nodes = problem.fixed_sample(self.m, jax.random.key(self.seed))
+        return (ByNodes(problem, nodes, 0.0, "fixed sample"),)
+
+
+class Data(eqx.Module):
+    """Ask for the sum over a data set."""
+
+    def bind(self, problem):
+        data = problem.x
+        if not isinstance(data, Dataset):
+            raise ValueError(f"wf.Data() needs x=wf.Dataset(X, y), got {type(data).__name__}.")
+        return (ByNodes(problem, Nodes(data.x, data.y, data.weights)),)
+
+
+class Auto(eqx.Module):
+    """The most exact way that is affordable: the data set itself; else the closed form, with nodes
+    behind it for what the closed form cannot take; else Gauss quadrature; else a fixed sample."""
+
+    def bind(self, problem):
+        if isinstance(problem.x, Dataset):
+            return Data().bind(problem)
+        exact = ClosedForm().bind(problem) if why_not(problem) is None else ()
+        quiet = float(problem.noise) == 0 or isinstance(problem.loss, Squared)
+        if quiet and problem.x.default_order() is not None:
+            return exact + Quadrature().bind(problem)
+        return exact + Sample().bind(problem)

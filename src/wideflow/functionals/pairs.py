@@ -1,0 +1,143 @@
+"""Expectations in closed form: for Gaussian x and the squared loss, V and U are dual activations."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..problems.activations import Activation
+from ..problems.duals import closed_dual, closed_mean, gauss_mean, quadrature_dual
+from ..problems.laws import Gaussian
+from ..problems.losses import Squared
+from ..problems.neurons import Neuron
+from ..problems.problem import Problem
+from ..problems.targets import Ridges
+from ..states.particles import Particles
+
+# Pairs of neurons held at once: 2²² keeps a block of U and its cotangents within tens of MB.
+_PAIRS = 2**22
+# Nodes for E φ*(u)φ(v) where the link φ* and the neuron's φ have no common closed form.
+_ORDER = 128
+
+
+def why_not(problem: Problem) -> str | None:
+    """Why the risk of this problem has no closed form here; None if it has one."""
+    neuron = problem.neuron
+    if not isinstance(problem.loss, Squared):
+        return f"the loss is {type(problem.loss).__name__}, not squared"
+    if problem.x.gaussians() is None:
+        return f"x is {type(problem.x).__name__}, not Gaussian"
+    if not isinstance(neuron, Neuron):
+        return "the neuron is not of the form a φ(⟨w, x⟩)"
+    if neuron.bias or neuron.outputs > 1:
+        return "the neuron has a bias or several outputs"
+    if closed_dual(neuron.activation, neuron.activation) is None:
+        return f"the activation {neuron.activation.name!r} has no dual in closed form"
+    if problem.target is not None and not isinstance(problem.target, Ridges):
+        return "the target is not a sum of ridge functions"
+    if problem.target is not None and problem.target.b is not None:
+        return "the target has biases"
+    return None
+
+
+def _dual(phi1: Activation, phi2: Activation, q1: Array, q2: Array, q12: Array) -> Array:
+    closed = closed_dual(phi1, phi2)
+    return closed(q1, q2, q12) if closed else quadrature_dual(phi1, phi2, q1, q2, q12, _ORDER)
+
+
+def _mean(phi: Activation, q: Array) -> Array:
+    closed = closed_mean(phi)
+    mu = jnp.zeros_like(q)
+    return closed(mu, q) if closed else gauss_mean(phi, mu, q, _ORDER)
+
+
+class Pairs(eqx.Module):
+    """R = ½E[y²] + α∫V dρ + ½α²∬U dρdρ with, over the Gaussian components c of the law of x,
+
+        V(θ) = −a Σ_c p_c E_c[y φ(⟨w, x⟩)],   U(θ, θ') = aa' Σ_c p_c E_c[φ(⟨w, x⟩)φ(⟨w', x⟩)].
+
+    Cost n², in blocks of neurons against all neurons."""
+
+    problem: Problem
+
+    def _gaussians(self) -> Any:
+        return self.problem.x.gaussians()
+
+    def _label_overlap(self, gaussian: Gaussian, label: Any, w: Array) -> Float[Array, " k"]:
+        """E[y φ(⟨w_i, x⟩)] under one Gaussian."""
+        phi, target = self.problem.neuron.activation, self.problem.target
+        white = gaussian.colour(w)
+        q = jnp.sum(white**2, axis=-1)
+        if target is None:
+            return label * _mean(phi, q)
+        directions = gaussian.colour(target.directions(self.problem.d, w.dtype))
+        q_star = jnp.sum(directions**2, axis=-1)
+        overlaps = _dual(target.link, phi, q_star, q[:, None], white @ directions.T)
+        return overlaps @ target.a.astype(w.dtype)
+
+    def v(self, parts: Any) -> Float[Array, " k"]:
+        """V(θ_i)."""
+        total = sum(p * self._label_overlap(g, label, parts.w) for p, g, label in self._gaussians())
+        return -total if parts.a is None else -parts.a * total
+
+    def u(self, parts: Any, others: Any) -> Float[Array, "k l"]:
+        """U(θ_i, θ'_j)."""
+        phi, total = self.problem.neuron.activation, 0.0
+        for p, gaussian, _ in self._gaussians():
+            left, right = gaussian.colour(parts.w), gaussian.colour(others.w)
+            q1, q2 = jnp.sum(left**2, axis=-1), jnp.sum(right**2, axis=-1)
+            total = total + p * _dual(phi, phi, q1[:, None], q2, left @ right.T)
+        return total if parts.a is None else parts.a[:, None] * total * others.a
+
+    def psi(self, parts: Any, particles: Particles) -> Float[Array, " k"]:
+        """Ψ(θ_i; ρ) = V(θ_i) + α∫U(θ_i, ·)dρ."""
+        return self.v(parts) + particles.alpha * (self.u(parts, particles.parts) @ particles.weights)
+
+    def half_square(self, dtype: Any) -> Float[Array, ""]:
+        """½E[y²], label noise included."""
+        target, total = self.problem.target, jnp.zeros((), dtype)
+        for p, gaussian, label in self._gaussians():
+            if target is None:
+                total = total + p * label**2
+                continue
+            directions = gaussian.colour(target.directions(self.problem.d, dtype))
+            q, a = jnp.sum(directions**2, axis=-1), target.a.astype(dtype)
+            gram = _dual(target.link, target.link, q[:, None], q, directions @ directions.T)
+            total = total + p * (a @ gram @ a)
+        return (0.5 * (total + self.problem.noise**2)).astype(dtype)
+
+    def _blocks(self, fn: Any, parts: Any, n: int) -> Any:
+        """fn over blocks of neurons, so that one block × n pairs are held at once."""
+        k = parts.w.shape[0]
+        size = max(1, min(k, _PAIRS // n))
+        blocks = -(-k // size)
+        if blocks == 1:
+            return fn(parts)
+        # Pad with copies of a real neuron: a neuron at w = 0 may have no gradient.
+        pad = lambda p: jnp.concatenate([p, jnp.repeat(p[:1], blocks * size - k, 0)])  # noqa: E731
+        padded = jax.tree.map(lambda p: pad(p).reshape(blocks, size, *p.shape[1:]), parts)
+        out = jax.lax.map(fn, padded)
+        return jax.tree.map(lambda o: o.reshape(-1, *o.shape[2:])[:k], out)
+
+    def value(self, particles: Particles) -> Float[Array, ""]:
+        """R = ½E[y²] + ½α∫(V + Ψ)dρ."""
+        both = lambda block: self.v(block) + self.psi(block, particles)  # noqa: E731
+        total = self._blocks(both, particles.parts, particles.n) @ particles.weights
+        return self.half_square(particles.dtype) + 0.5 * particles.alpha * total
+
+    def potential(self, parts: Any, particles: Particles) -> Float[Array, " k"]:
+        """Ψ(θ_i; ρ), blocked."""
+        return self._blocks(lambda block: self.psi(block, particles), parts, particles.n)
+
+    def drift(self, particles: Particles) -> Any:
+        """−(1/α)∇Ψ at every particle."""
+
+        def force(block):
+            gradient = jax.grad(lambda block: jnp.sum(self.psi(block, particles)))(block)
+            return jax.tree.map(lambda g: -g / particles.alpha, gradient)
+
+        forces = self._blocks(force, particles.parts, particles.n)
+        trained = particles.neuron.trained(particles.parts)
+        return jax.tree.map(lambda moves, f: f if moves else jnp.zeros_like(f), trained, forces)

@@ -1,0 +1,85 @@
+"""Penalties ∫q(θ)ρ(dθ): linear in ρ, so the first variation is q itself."""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..problems.neurons import AbstractNeuron, Ridge
+from ..states.particles import Particles
+from .base import AbstractFunctional
+
+
+class AbstractPenalty(AbstractFunctional):
+    """F(ρ) = ∫q(θ)ρ(dθ). Parts of θ that are not trained feel no force."""
+
+    @abc.abstractmethod
+    def q(self, parts: Any, neuron: AbstractNeuron) -> Float[Array, ""]:
+        """q(θ) of one particle, given in the neuron's parts."""
+
+    def _each(self, parts: Any, neuron: AbstractNeuron) -> Float[Array, " n"]:
+        return jax.vmap(lambda one: self.q(one, neuron))(parts)
+
+    def value(self, state):
+        return jnp.sum(state.weights * self._each(state.parts, state.neuron))
+
+    def energy(self, particles):
+        return self.value(particles)
+
+    def potential(self, theta, particles):
+        return self._each(particles.neuron.unpack(theta), particles.neuron)
+
+    def drift(self, particles: Particles) -> Any:
+        neuron, parts = particles.neuron, particles.parts
+        force = jax.grad(lambda parts: jnp.sum(self._each(parts, neuron)))(parts)
+        trained = neuron.trained(parts)
+        return jax.tree.map(lambda moves, f: -f if moves else jnp.zeros_like(f), trained, force)
+
+    def on(self, nodes):
+        return self
+
+    @property
+    def problem(self):
+        return None
+
+    @property
+    def nodes(self):
+        return None
+
+
+class SecondMoment(AbstractPenalty):
+    """½∫|θ|²dρ over the trained coordinates: the L2 penalty, whose velocity is −θ."""
+
+    def q(self, parts, neuron):
+        trained = neuron.trained(parts)
+        squares = jax.tree.map(lambda moves, p: jnp.sum(p**2) if moves else 0.0, trained, parts)
+        return 0.5 * sum(jax.tree.leaves(squares))
+
+
+def _norm(*vectors: Array) -> Array:
+    """Euclidean norm of the joined vectors, with gradient 0 at 0."""
+    square = sum(jnp.sum(v**2) for v in vectors)
+    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
+
+
+class PathNorm(AbstractPenalty):
+    """∫|a||(w, b)|dρ, which bounds the variation norm of f/α for a homogeneous φ."""
+
+    def q(self, parts, neuron):
+        if not isinstance(parts, Ridge):
+            raise ValueError("PathNorm needs a neuron a φ(⟨w, x⟩ + b); for others use wf.Moment(q).")
+        inner = _norm(parts.w) if parts.b is None else _norm(parts.w, parts.b)
+        return inner if parts.a is None else _norm(parts.a) * inner
+
+
+class Moment(AbstractPenalty):
+    """∫q(θ)dρ for any differentiable JAX function q of one θ ∈ R^D."""
+
+    fn: Callable[[Array], Array] = eqx.field(static=True)
+
+    def q(self, parts, neuron):
+        return self.fn(neuron.pack(jax.tree.map(lambda p: p[None], parts))[0])

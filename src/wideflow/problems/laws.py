@@ -1,0 +1,285 @@
+"""Laws of x: what the inputs are drawn from. A law may bring labels y of its own."""
+
+import abc
+import math
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import count, finite, fits, positive
+from .nodes import gaussian_rule, sphere_rule
+
+# A product rule is called affordable up to this many points: (order)^d with d ≤ 3.
+_MOST_NODES = 2**17
+
+
+class AbstractLaw(eqx.Module):
+    """Law of x ∈ R^d, possibly with labels: (x, y) ~ law."""
+
+    d: eqx.AbstractVar[int]
+
+    @property
+    @abc.abstractmethod
+    def labelled(self) -> bool:
+        """Whether draws come with a label y, so that no target is needed."""
+
+    @abc.abstractmethod
+    def sample(self, key: Array, m: int) -> tuple[Float[Array, "m d"], Array | None]:
+        """m independent draws (x, y), y = None without labels; draw i depends on key and i only."""
+
+    def rule(self, order: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray] | None:
+        """Quadrature points (x, y, weights) of this law, or None where none is affordable."""
+        return None
+
+    def default_order(self) -> int | None:
+        """The order of `rule` that ten digits on smooth functions want, None if unaffordable."""
+        return {1: 256, 2: 96, 3: 40}.get(self.d)
+
+    def gaussians(self) -> "tuple[tuple[float, Gaussian, float | None], ...] | None":
+        """(probability, centred Gaussian, label) of each component if that is what this law is."""
+        return None
+
+
+def _cast(x: np.ndarray) -> Array:
+    return jnp.asarray(x, dtype=jnp.result_type(float))
+
+
+def _affordable(order: int, d: int) -> int:
+    if d > 3 or order**d > _MOST_NODES:
+        raise ValueError(
+            f"A product rule of order {order} in d = {d} has {order}^{d} points (allowed: d <= 3 "
+            f"and at most {_MOST_NODES}). Try a lower order, or expectation=wf.Sample(m)."
+        )
+    return order
+
+
+class Gaussian(AbstractLaw):
+    """x ~ N(0, Σ); Σ = I by default, else `covariance` of shape (d,) (diagonal) or (d, d)."""
+
+    d: int = eqx.field(static=True)
+    root: Array | None = eqx.field(default=None)  # Σ^½ (d, d) or its diagonal (d,)
+
+    def __init__(self, d: int, covariance: Any = None):
+        self.d = count("Gaussian(d)", d)
+        if covariance is None:
+            self.root = None
+            return
+        sigma = finite("Gaussian(covariance)", covariance).astype(float)
+        if sigma.shape not in ((d,), (d, d)):
+            raise ValueError(
+                f"Gaussian(covariance) must have shape ({d},) or ({d}, {d}), got {sigma.shape}."
+            )
+        if sigma.ndim == 1:
+            values, vectors = sigma, None
+        else:
+            if not np.allclose(sigma, sigma.T, rtol=1e-6, atol=1e-12):
+                raise ValueError("Gaussian(covariance) must be symmetric.")
+            values, vectors = np.linalg.eigh(sigma)
+        if values.min() < -1e-6 * max(values.max(), 0.0) or values.max() <= 0:
+            raise ValueError(
+                f"Gaussian(covariance) must be positive semi-definite and not 0; its smallest "
+                f"eigenvalue is {values.min():.3g}."
+            )
+        scale = np.sqrt(np.maximum(values, 0.0))
+        self.root = _cast(scale if vectors is None else (vectors * scale) @ vectors.T)
+
+    @property
+    def labelled(self):
+        return False
+
+    def colour(self, z: Array) -> Array:
+        """Σ^½ z for the rows of z: white noise to this law, and weights w to Σ^½ w."""
+        if self.root is None:
+            return z
+        root = self.root.astype(z.dtype)
+        return z * root if root.ndim == 1 else z @ root
+
+    def sample(self, key, m):
+        return self.colour(jax.random.normal(key, (m, self.d))), None
+
+    def rule(self, order):
+        z, weights = gaussian_rule(self.d, _affordable(order, self.d))
+        return np.asarray(self.colour(_cast(z))), None, weights
+
+    def gaussians(self):
+        return ((1.0, self, None),)
+
+
+class Sphere(AbstractLaw):
+    """x ~ Unif(√d · S^{d−1})."""
+
+    d: int = eqx.field(static=True)
+
+    def __init__(self, d: int):
+        self.d = count("Sphere(d)", d, least=2)
+
+    @property
+    def labelled(self):
+        return False
+
+    def sample(self, key, m):
+        z = jax.random.normal(key, (m, self.d))
+        return z * (math.sqrt(self.d) / jnp.linalg.norm(z, axis=1, keepdims=True)), None
+
+    def rule(self, order):
+        points, weights = sphere_rule(self.d, _affordable(order, self.d))
+        return math.sqrt(self.d) * points, None, weights
+
+    def default_order(self):
+        return {2: 512, 3: 128}.get(self.d)
+
+
+class Mixture(AbstractLaw):
+    """Classes of centred Gaussians: y = labels_c and x ~ components_c with probability weights_c."""
+
+    components: tuple[Gaussian, ...]
+    labels: Float[Array, " c"]
+    weights: Float[Array, " c"]
+    d: int = eqx.field(static=True)
+
+    def __init__(self, components, labels, weights=None):
+        components = tuple(components)
+        if not components or not all(isinstance(c, Gaussian) for c in components):
+            raise ValueError("Mixture(components) must be a non-empty list of wf.Gaussian laws.")
+        if len({c.d for c in components}) > 1:
+            raise ValueError(f"Mixture components differ in d: {[c.d for c in components]}.")
+        k = len(components)
+        labels = finite("Mixture(labels)", labels)
+        weights = finite("Mixture(weights)", np.full(k, 1 / k) if weights is None else weights)
+        if labels.shape != (k,) or weights.shape != (k,):
+            raise ValueError(
+                f"Mixture of {k} components needs {k} labels and weights, got shapes "
+                f"{labels.shape} and {weights.shape}."
+            )
+        if (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
+            raise ValueError(f"Mixture(weights) must be >= 0 and sum to 1, got {weights}.")
+        self.components, self.d = components, components[0].d
+        self.labels, self.weights = _cast(labels), _cast(weights)
+
+    @property
+    def labelled(self):
+        return True
+
+    def sample(self, key, m):
+        which = jax.random.categorical(
+            jax.random.fold_in(key, 1), jnp.log(self.weights), shape=(m,)
+        )
+        z = jax.random.normal(key, (m, self.d))
+        x = jnp.zeros_like(z)
+        for c, component in enumerate(self.components):
+            x = jnp.where((which == c)[:, None], component.colour(z), x)
+        return x, self.labels[which]
+
+    def rule(self, order):
+        _affordable(order, self.d)
+        parts = [component.rule(order) for component in self.components]
+        x = np.concatenate([p[0] for p in parts])
+        y = np.concatenate(
+            [np.full(len(p[2]), float(v)) for p, v in zip(parts, self.labels, strict=True)]
+        )
+        weights = np.concatenate(
+            [p[2] * float(w) for p, w in zip(parts, self.weights, strict=True)]
+        )
+        return x, y, weights
+
+    def gaussians(self):
+        return tuple(
+            (self.weights[c], component, self.labels[c])
+            for c, component in enumerate(self.components)
+        )
+
+
+def two_gaussians(d: int, delta: float) -> Mixture:
+    """y = ±1 with equal probability, x ~ N(0, (1 ± Δ)² I_d), as in Mei–Montanari–Nguyen 2018."""
+    d, delta = count("two_gaussians(d)", d), positive("two_gaussians(delta)", delta, zero=True)
+    if delta >= 1:
+        raise ValueError(f"two_gaussians(delta) must be in [0, 1), got {delta}.")
+    wide, narrow = (Gaussian(d, np.full(d, (1 + s * delta) ** 2)) for s in (1, -1))
+    return Mixture([wide, narrow], [1.0, -1.0])
+
+
+class Dataset(AbstractLaw):
+    """A finite data set: rows of X with labels y, and weights summing to 1 (equal by default)."""
+
+    x: Float[Array, "m d"]
+    y: Array
+    weights: Float[Array, " m"]
+    d: int = eqx.field(static=True)
+    equal: bool = eqx.field(static=True)
+
+    def __init__(self, X, y, weights=None):  # noqa: N803 (X is the contract's name)
+        x = finite("Dataset(X)", X)
+        y = finite("Dataset(y)", y)
+        if x.ndim != 2 or x.shape[0] < 1:
+            hint = " Try X.reshape(len(X), -1)." if x.ndim > 2 else " Try X[:, None]."
+            raise ValueError(f"Dataset(X) must have shape (m, d), got {x.shape}.{hint}")
+        if y.shape[:1] != x.shape[:1]:
+            raise ValueError(f"Dataset: X has {x.shape[0]} rows but y has shape {y.shape}.")
+        m = x.shape[0]
+        self.equal = weights is None
+        omega = np.full(m, 1 / m) if weights is None else finite("Dataset(weights)", weights)
+        if omega.shape != (m,) or (omega < 0).any() or not omega.sum() > 0:
+            raise ValueError(
+                f"Dataset(weights) must be {m} numbers >= 0, not all 0, got shape {omega.shape}."
+            )
+        float_type = x.dtype if x.dtype.kind == "f" else np.dtype(float)
+        dtype = jax.dtypes.canonicalize_dtype(float_type)
+        self.x = jnp.asarray(x, dtype)
+        self.y = jnp.asarray(y, dtype if y.dtype.kind == "f" else None)
+        self.weights = jnp.asarray(omega / omega.sum(), dtype)
+        self.d = x.shape[1]
+
+    @property
+    def m(self) -> int:
+        return self.x.shape[0]
+
+    @property
+    def labelled(self):
+        return True
+
+    def sample(self, key, m):
+        """Rows drawn with replacement, with probability equal to their weights."""
+        if self.equal:
+            rows = jax.random.randint(key, (m,), 0, self.m)
+        else:
+            rows = jax.random.choice(key, self.m, (m,), p=self.weights)
+        return self.x[rows], self.y[rows]
+
+
+class Sampler(AbstractLaw):
+    """Any law: `fn(key, m)` returns x (m, d), or (x, y) if `labelled`. Row i of `fn(key, m)` should
+    depend on key and i alone, as draws by `jax.random` do."""
+
+    fn: Callable[..., Any] = eqx.field(static=True)
+    d: int = eqx.field(static=True)
+    brings_labels: bool = eqx.field(static=True)
+
+    def __init__(self, fn, d: int, labelled: bool = False):
+        self.fn, self.d, self.brings_labels = fn, count("Sampler(d)", d), bool(labelled)
+        drawn = jax.eval_shape(lambda k: fn(k, 3), jax.random.key(0))
+        x = drawn[0] if isinstance(drawn, tuple) else drawn
+        if isinstance(drawn, tuple) != self.brings_labels or x.shape != (3, d):
+            raise ValueError(
+                f"Sampler: fn(key, 3) must return x of shape (3, {d})"
+                f"{' and y' if labelled else ''}, got {jax.tree.map(lambda a: a.shape, drawn)}."
+                f"{'' if labelled else ' Set labelled=True if fn returns (x, y).'}"
+            )
+
+    @property
+    def labelled(self):
+        return self.brings_labels
+
+    def sample(self, key, m):
+        drawn = self.fn(key, m)
+        return drawn if self.brings_labels else (drawn, None)
+
+
+def check_sample_fits(d: int, m: int) -> None:
+    """Refuse a fixed sample of m points in R^d that memory cannot hold."""
+    size = m * (d + 2) * jnp.result_type(float).itemsize
+    fits(f"A sample of {m} points in R^{d}", 2 * size, "Use a smaller m, or one-pass wf.SGD.")

@@ -1,0 +1,93 @@
+"""Losses ℓ(f, y), convex and differentiable in f; the signal that trains is u = −∂ℓ/∂f."""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._checks import positive
+
+
+class AbstractLoss(eqx.Module):
+    """ℓ(f, y) row by row. `signal` is u = −∂ℓ/∂f, the residual y − f of the squared loss."""
+
+    @abc.abstractmethod
+    def __call__(self, f: Array, y: Array) -> Float[Array, " m"]:
+        """ℓ of every row."""
+
+    def signal(self, f: Array, y: Array) -> Array:
+        """u = −∂ℓ/∂f of every row, of the shape of f."""
+        return -jax.grad(lambda f: jnp.sum(self(f, y)))(f)
+
+    def check(self, y: Array, outputs: int) -> None:
+        """Raise if labels y cannot be fitted with this loss by a network of so many outputs."""
+        rows = (outputs,) if outputs > 1 else ()
+        if y.shape[1:] != rows:
+            raise ValueError(
+                f"{type(self).__name__} loss with {outputs} output(s) needs y of shape "
+                f"{('m', *rows)}, got {y.shape}. Set Neuron(..., outputs=…) to match y."
+            )
+
+
+class Squared(AbstractLoss):
+    """ℓ = ½|y − f|²."""
+
+    def __call__(self, f, y):
+        square = 0.5 * (y - f) ** 2
+        return square if square.ndim == 1 else jnp.sum(square, axis=-1)
+
+
+class Huber(AbstractLoss):
+    """ℓ = ½e² for |e| ≤ δ, δ(|e| − ½δ) beyond, with e = y − f."""
+
+    delta: float = eqx.field(default=1.0, converter=lambda v: positive("Huber(delta)", v))
+
+    def __call__(self, f, y):
+        error = jnp.abs(y - f)
+        inside = jnp.minimum(error, self.delta)
+        loss = inside * (error - 0.5 * inside)
+        return loss if loss.ndim == 1 else jnp.sum(loss, axis=-1)
+
+
+class Logistic(AbstractLoss):
+    """ℓ = log(1 + e^{−yf}), labels y = ±1."""
+
+    def __call__(self, f, y):
+        return jax.nn.softplus(-y * f)
+
+    def check(self, y, outputs):
+        super().check(y, outputs)
+        if outputs != 1:
+            raise ValueError("Logistic loss takes one output; use SoftmaxCrossEntropy for more.")
+        if not bool(jnp.all(jnp.abs(y) == 1)):
+            found = ", ".join(f"{v:g}" for v in jnp.unique(y)[:5])
+            raise ValueError(f"Logistic loss needs labels y = -1 or +1, got values {found}, …")
+
+
+class SoftmaxCrossEntropy(AbstractLoss):
+    """ℓ = log Σ_c e^{f_c} − f_y, labels y ∈ {0, …, outputs − 1}."""
+
+    def __call__(self, f, y):
+        chosen = jnp.take_along_axis(f, y[:, None].astype(int), axis=-1)[:, 0]
+        return jax.nn.logsumexp(f, axis=-1) - chosen
+
+    def check(self, y, outputs):
+        if outputs < 2:
+            raise ValueError("SoftmaxCrossEntropy needs Neuron(..., outputs=number of classes).")
+        labels = jnp.asarray(y)
+        whole = labels.ndim == 1 and bool(jnp.all(labels == jnp.round(labels)))
+        if not whole or bool(jnp.any((labels < 0) | (labels >= outputs))):
+            raise ValueError(
+                f"SoftmaxCrossEntropy needs one class number 0…{outputs - 1} per row, got y of "
+                f"shape {labels.shape} with values from {labels.min()} to {labels.max()}."
+            )
+
+
+LOSSES = {
+    "squared": Squared,
+    "huber": Huber,
+    "logistic": Logistic,
+    "cross_entropy": SoftmaxCrossEntropy,
+}

@@ -1,0 +1,153 @@
+"""Neurons σ*(x; θ): what one particle θ ∈ R^D computes, and the sum over many of them."""
+
+import abc
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._checks import count
+from .activations import Activation, activation
+
+Output = Literal["trained", "frozen", "unit"]
+
+
+class AbstractNeuron(eqx.Module):
+    """A neuron σ*(x; θ). Particles θ (n, D) are kept *unpacked* into a pytree of parts, so that
+    no time step has to cut and join arrays; `pack(unpack(theta))` is `theta`."""
+
+    outputs: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def size(self, d: int) -> int:
+        """D, the number of coordinates of θ, for inputs x ∈ R^d."""
+
+    @abc.abstractmethod
+    def unpack(self, theta: Float[Array, "*r n D"]) -> Any:
+        """The parts of θ, e.g. (a, w, b)."""
+
+    @abc.abstractmethod
+    def pack(self, parts: Any) -> Float[Array, "*r n D"]:
+        """θ from its parts."""
+
+    @abc.abstractmethod
+    def mix(self, parts: Any, x: Float[Array, "m d"], weights: Float[Array, " n"]) -> Array:
+        """Σ_j weights_j σ*(x; θ_j): (m,) for one output, (m, outputs) for more."""
+
+    @abc.abstractmethod
+    def features(self, parts: Any, x: Float[Array, "m d"]) -> Array:
+        """σ*(x_i; θ_j) of every pair, (n, m) or (n, m, outputs): for few neurons or few rows."""
+
+    @abc.abstractmethod
+    def trained(self, parts: Any) -> Any:
+        """For each part, whether training moves it."""
+
+    def __call__(self, x: Float[Array, "m d"], theta: Float[Array, " D"]) -> Array:
+        """σ*(x; θ) of one neuron on the rows of x."""
+        return self.mix(self.unpack(theta[None]), x, jnp.ones(1, x.dtype))
+
+
+class Ridge(NamedTuple):
+    """Parts of θ = (a, w, b): a (n,) or (n, outputs) or None, w (n, d), b (n,) or None."""
+
+    a: Array | None
+    w: Array
+    b: Array | None
+
+
+class Neuron(AbstractNeuron):
+    """σ*(x; θ) = a φ(⟨w, x⟩ + b).
+
+    - `activation`: φ, a name (see `wf.activation`), an `Activation`, or any elementwise function.
+    - `bias`: whether b is there; θ = (a, w) or (a, w, b).
+    - `output`: "trained" moves a; "frozen" carries a in θ but never moves it; "unit" means a = 1
+      and θ = (w[, b]).
+    - `outputs`: the dimension of a and of the network's output.
+    """
+
+    activation: Activation = eqx.field(static=True, converter=activation)
+    bias: bool = eqx.field(static=True, default=False, kw_only=True)
+    output: Output = eqx.field(static=True, default="trained", kw_only=True)
+    outputs: int = eqx.field(static=True, default=1, kw_only=True)
+
+    def __check_init__(self):
+        count("Neuron(outputs)", self.outputs)
+        if self.output not in get_args(Output):
+            raise ValueError(f"Neuron(output) must be one of {get_args(Output)}: {self.output!r}.")
+        if self.output == "unit" and self.outputs > 1:
+            raise ValueError("Neuron(output='unit') has a = 1, so outputs must be 1.")
+
+    @property
+    def _heads(self) -> int:
+        return 0 if self.output == "unit" else self.outputs
+
+    def size(self, d):
+        return self._heads + d + self.bias
+
+    def unpack(self, theta):
+        heads, end = self._heads, theta.shape[-1] - self.bias
+        a = theta[..., 0] if heads == 1 else theta[..., :heads]
+        return Ridge(
+            a if heads else None, theta[..., heads:end], theta[..., end] if self.bias else None
+        )
+
+    def pack(self, parts):
+        a, w, b = parts
+        heads = a[..., None] if self._heads == 1 else a
+        pieces = [heads, w, None if b is None else b[..., None]]
+        return jnp.concatenate([p for p in pieces if p is not None], axis=-1)
+
+    def _hidden(self, parts: Ridge, x: Array) -> Float[Array, "n m"]:
+        # neurons × rows: the layout in which both matrix products of the velocity run fastest
+        h = parts.w @ x.T
+        return self.activation(h if parts.b is None else h + parts.b[:, None])
+
+    def features(self, parts, x):
+        hidden, a = self._hidden(parts, x), parts.a
+        if a is None:
+            return hidden
+        return a[:, None] * hidden if self.outputs == 1 else a[:, None, :] * hidden[:, :, None]
+
+    def mix(self, parts, x, weights):
+        hidden, a = self._hidden(parts, x), parts.a
+        if a is None:
+            return weights @ hidden
+        a = jax.lax.stop_gradient(a) if self.output == "frozen" else a
+        return (weights * a) @ hidden if self.outputs == 1 else hidden.T @ (weights[:, None] * a)
+
+    def trained(self, parts):
+        a = None if parts.a is None else self.output == "trained"
+        return Ridge(a, True, None if parts.b is None else True)
+
+
+class CustomNeuron(AbstractNeuron):
+    """σ*(x; θ) = fn(x, θ), any differentiable JAX function of one x ∈ R^d and one θ ∈ R^dim."""
+
+    fn: Callable[[Array, Array], Array] = eqx.field(static=True)
+    dim: int = eqx.field(static=True)
+    outputs: int = eqx.field(static=True, default=1, kw_only=True)
+
+    def __check_init__(self):
+        count("CustomNeuron(dim)", self.dim)
+        count("CustomNeuron(outputs)", self.outputs)
+
+    def size(self, d):
+        return self.dim
+
+    def unpack(self, theta):
+        return theta
+
+    def pack(self, parts):
+        return parts
+
+    def features(self, parts, x):
+        return jax.vmap(lambda t: jax.vmap(lambda x: self.fn(x, t))(x))(parts)
+
+    def mix(self, parts, x, weights):
+        return jnp.tensordot(weights, self.features(parts, x), axes=1)
+
+    def trained(self, parts):
+        return True

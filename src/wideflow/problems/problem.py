@@ -1,0 +1,100 @@
+"""The problem: law of x, target y, neuron σ*(x; θ), loss."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from .._checks import count, nearest, positive
+from .laws import AbstractLaw, Dataset, check_sample_fits
+from .losses import LOSSES, AbstractLoss, Squared
+from .neurons import AbstractNeuron
+from .nodes import Nodes, uniform
+from .targets import AbstractTarget, Function
+
+
+def _target(target: Any) -> AbstractTarget | None:
+    return Function(target) if callable(target) and not isinstance(target, eqx.Module) else target
+
+
+def _loss(loss: Any) -> AbstractLoss:
+    if isinstance(loss, str):
+        if loss not in LOSSES:
+            known = ", ".join(LOSSES)
+            raise ValueError(f"Unknown loss {loss!r}; known: {known}.{nearest(loss, LOSSES)}")
+        return LOSSES[loss]()
+    return loss
+
+
+class Problem(eqx.Module):
+    """Fit y = f*(x) + noise · z, x ~ law, z ~ N(0, 1), by f(x; ρ) = α ∫ σ*(x; θ) ρ(dθ) under a loss.
+
+    `target` is one of `wf.single_index`, `wf.teacher`, …, or any JAX function of one x; it stays
+    out where the law of x brings labels (`wf.Dataset`, `wf.Mixture`)."""
+
+    x: AbstractLaw
+    target: AbstractTarget | None = eqx.field(default=None, converter=_target, kw_only=True)
+    neuron: AbstractNeuron = eqx.field(kw_only=True)
+    loss: AbstractLoss = eqx.field(default=Squared(), converter=_loss, kw_only=True)
+    noise: float = eqx.field(
+        default=0.0, converter=lambda v: positive("Problem(noise)", v, zero=True), kw_only=True
+    )
+
+    def __check_init__(self):
+        for name, kind in (("x", AbstractLaw), ("neuron", AbstractNeuron), ("loss", AbstractLoss)):
+            given = getattr(self, name)
+            if not isinstance(given, kind):
+                example = {"x": "wf.Gaussian(50)", "neuron": 'wf.Neuron("erf")', "loss": '"huber"'}
+                raise ValueError(f"Problem({name}) must be such as {example[name]}, got {given!r}.")
+        if self.target is None and not self.x.labelled:
+            raise ValueError(
+                f"{type(self.x).__name__} brings no labels, so the problem needs a target, such as "
+                'target=wf.single_index("erf").'
+            )
+        if self.target is not None:
+            if self.x.labelled:
+                raise ValueError(f"{type(self.x).__name__} brings its own labels: leave target out.")
+            if not isinstance(self.target, AbstractTarget):
+                raise ValueError(f"Problem(target) must be a target or a function: {self.target!r}.")
+            self.target.check(self.d)
+        if isinstance(self.x, Dataset) and self.noise:
+            raise ValueError("A data set has its noise in its labels already: leave noise out.")
+        probe = self.x.y if isinstance(self.x, Dataset) else self.sample(jax.random.key(0), 4).y
+        self.loss.check(probe, self.neuron.outputs)
+
+    @property
+    def d(self) -> int:
+        """Dimension of x."""
+        return self.x.d
+
+    @property
+    def D(self) -> int:  # noqa: N802 (theory's name)
+        """Dimension of θ."""
+        return self.neuron.size(self.d)
+
+    def sample(self, key: Array, m: int) -> Nodes:
+        """m independent draws (x, y), equally weighted; draw i depends on `key` and i only."""
+        key_x, key_y = jax.random.split(key)
+        x, y = self.x.sample(key_x, count("m", m))
+        y = self.target(x) if self.target is not None else y
+        if not (isinstance(self.noise, float) and self.noise == 0.0):
+            y = y + self.noise * jax.random.normal(key_y, y.shape, x.dtype)
+        return uniform(x, y)
+
+    def fixed_sample(self, m: int, key: Array) -> Nodes:
+        """A sample to keep, refused where memory cannot hold it."""
+        check_sample_fits(self.d, m)
+        return jax.jit(lambda k: self.sample(k, m))(key)
+
+    def quadrature(self, order: int | None = None) -> Nodes | None:
+        """Gauss nodes of (x, f*(x)), without the label noise; None where none are affordable."""
+        order = self.x.default_order() if order is None else count("order", order)
+        rule = None if order is None else self.x.rule(order)
+        if rule is None:
+            return None
+        dtype = jnp.result_type(float)
+        x, weights = jnp.asarray(rule[0], dtype), jnp.asarray(rule[2], dtype)
+        y = self.target(x) if self.target is not None else jnp.asarray(rule[1], dtype)
+        return Nodes(x, y, weights)

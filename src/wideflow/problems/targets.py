@@ -1,0 +1,137 @@
+"""Targets y = f*(x)."""
+
+import abc
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import count, finite
+from .activations import Activation, activation
+from .laws import _cast
+
+
+class AbstractTarget(eqx.Module):
+    """A function of x; `target(x)` maps rows (m, d) to y of shape (m,) or (m, outputs)."""
+
+    @abc.abstractmethod
+    def __call__(self, x: Float[Array, "m d"]) -> Array:
+        """y = f*(x) of every row."""
+
+    def check(self, d: int) -> None:
+        """Raise if this target is not a function on R^d."""
+        try:
+            shape = jax.eval_shape(self, jax.ShapeDtypeStruct((3, d), jnp.result_type(float))).shape
+        except (TypeError, ValueError, IndexError) as error:
+            raise ValueError(f"The target cannot be evaluated on x of shape (3, {d}): {error}") from error
+        if shape[:1] != (3,) or len(shape) > 2:
+            raise ValueError(
+                f"The target maps x of shape (3, {d}) to {shape}; it must give (3,) or (3, outputs)."
+            )
+
+
+class Ridges(AbstractTarget):
+    """f*(x) = Σ_j a_j φ(⟨w_j, x⟩ + b_j). Without `w` the one direction is the first axis."""
+
+    link: Activation = eqx.field(static=True)
+    a: Float[Array, " k"]
+    w: Float[Array, "k d"] | None
+    b: Float[Array, " k"] | None
+
+    def directions(self, d: int, dtype: Any) -> Float[Array, "k d"]:
+        """The rows w_j, the first axis of R^d if none were given."""
+        return jnp.eye(1, d, dtype=dtype) if self.w is None else self.w.astype(dtype)
+
+    def __call__(self, x):
+        h = x @ self.directions(x.shape[1], x.dtype).T
+        return self.link(h if self.b is None else h + self.b) @ self.a.astype(x.dtype)
+
+    def check(self, d):
+        if self.w is not None and self.w.shape[1] != d:
+            raise ValueError(f"The target's directions live in R^{self.w.shape[1]}, x in R^{d}.")
+
+
+class MultiIndex(AbstractTarget):
+    """f*(x) = g(⟨u_1, x⟩, …, ⟨u_k, x⟩) with g a JAX function of a vector of length k."""
+
+    fn: Callable[[Array], Array] = eqx.field(static=True)
+    k: int = eqx.field(static=True)
+    directions: Float[Array, "k d"] | None
+
+    def __call__(self, x):
+        s = x[:, : self.k] if self.directions is None else x @ self.directions.T.astype(x.dtype)
+        return jax.vmap(self.fn)(s)
+
+    def check(self, d):
+        if self.k > d or (self.directions is not None and self.directions.shape[1] != d):
+            where = "the first k axes" if self.directions is None else str(self.directions.shape)
+            raise ValueError(f"A multi-index target with k = {self.k} ({where}) needs x in R^d, got d = {d}.")
+        super().check(d)
+
+
+class Function(AbstractTarget):
+    """f*(x) = fn(x), any JAX function of one x ∈ R^d."""
+
+    fn: Callable[[Array], Array] = eqx.field(static=True)
+
+    def __call__(self, x):
+        return jax.vmap(self.fn)(x)
+
+
+def single_index(link, direction=None, **options) -> Ridges:
+    """y = φ(⟨w*, x⟩), |w*| = 1: `link` names φ (options as in `wf.activation`) or is a function;
+    `direction` is normalised, the first axis by default."""
+    w = None if direction is None else finite("single_index(direction)", direction)
+    if w is not None:
+        if w.ndim != 1 or not np.linalg.norm(w) > 0:
+            raise ValueError(f"single_index(direction) must be a vector that is not 0, got {w}.")
+        w = _cast(w / np.linalg.norm(w))[None]
+    return Ridges(activation(link, **options), _cast(np.ones(1)), w, None)
+
+
+def hermite(degree: int, direction=None) -> Ridges:
+    """y = He_k(⟨w*, x⟩), normalised to E y² = 1 under N(0, I)."""
+    return single_index("hermite", direction, degree=degree)
+
+
+def polynomial(coefficients, direction=None) -> MultiIndex:
+    """y = Σ_k coefficients_k ⟨w*, x⟩^k, |w*| = 1 (the first axis by default)."""
+    c = finite("polynomial(coefficients)", coefficients)
+    if c.ndim != 1 or c.size == 0:
+        raise ValueError(f"polynomial(coefficients) must be a vector c_0, c_1, …, got {c.shape}.")
+    return multi_index(_power_sum(tuple(float(v) for v in c[::-1])), 1, direction)
+
+
+@functools.lru_cache  # the same function for the same coefficients, so that jit compiles once
+def _power_sum(powers: tuple[float, ...]) -> Callable[[Array], Array]:
+    return lambda s: jnp.polyval(jnp.asarray(powers, s.dtype), s[0])
+
+
+def teacher(w, a=None, b=None, link="relu", **options) -> Ridges:
+    """A teacher network y = Σ_j a_j φ(⟨w_j, x⟩ + b_j): w (k, d), a and b (k,); a = 1/k by default."""
+    w = finite("teacher(w)", w)
+    if w.ndim != 2:
+        raise ValueError(f"teacher(w) must have shape (k, d), one neuron a row, got {w.shape}.")
+    k = w.shape[0]
+    a = np.full(k, 1 / k) if a is None else finite("teacher(a)", a)
+    b = None if b is None else finite("teacher(b)", b)
+    if a.shape != (k,) or (b is not None and b.shape != (k,)):
+        raise ValueError(f"teacher: w has {k} rows, so a and b must have shape ({k},).")
+    bias = None if b is None else _cast(b)
+    return Ridges(activation(link, **options), _cast(a), _cast(w), bias)
+
+
+def multi_index(fn: Callable[[Array], Array], k: int, directions=None) -> MultiIndex:
+    """y = fn(s), s = (⟨u_1, x⟩, …, ⟨u_k, x⟩); `directions` (k, d), the first k axes by default."""
+    k = count("multi_index(k)", k)
+    if directions is not None:
+        directions = finite("multi_index(directions)", directions)
+        directions = _cast(directions.reshape(1, -1) if directions.ndim == 1 else directions)
+        if directions.shape[0] != k:
+            raise ValueError(f"multi_index: directions must have {k} rows, got {directions.shape}.")
+    return MultiIndex(fn, k, directions)

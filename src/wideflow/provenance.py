@@ -1,0 +1,42 @@
+"""Where a run comes from: what was asked, the seed, the versions, the machine's kind."""
+
+import datetime
+import importlib.metadata
+import platform
+from typing import Any
+
+import jax
+import numpy as np
+
+from .store.records import describe
+
+_PARTS = ("wideflow", "jax", "jaxlib", "numpy", "equinox", "diffrax", "optax", "scipy")
+
+
+def versions() -> dict[str, str]:
+    """Versions of the library and of the parts that its numbers depend on."""
+    found = {"python": platform.python_version()}
+    for name in _PARTS:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def provenance(dynamics: Any, state: Any, key: Any, observers: dict[str, Any]) -> dict[str, Any]:
+    """What is recorded with every run."""
+    device = jax.devices()[0]
+    return {
+        "dynamics": describe(dynamics),
+        "start": describe(state),
+        "observers": {name: describe(fn) for name, fn in observers.items()},
+        "seed": np.asarray(jax.random.key_data(key)).tolist(),
+        "dtype": str(jax.tree.leaves(state)[0].dtype),
+        "x64": bool(jax.config.jax_enable_x64),
+        "device": f"{device.platform}:{device.device_kind}",
+        "platform": f"{platform.system()}-{platform.machine()}",
+        "versions": versions(),
+        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "sources": list(dynamics.sources),
+    }

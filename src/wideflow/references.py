@@ -1,0 +1,19 @@
+"""The papers behind the methods."""
+
+REFERENCES = {
+    "chizat2018": "L. Chizat, F. Bach. On the global convergence of gradient descent for "
+    "over-parameterized models using optimal transport. NeurIPS 2018.",
+    "hu2021": "K. Hu, Z. Ren, D. Šiška, Ł. Szpruch. Mean-field Langevin dynamics and energy "
+    "landscape of neural networks. Ann. Inst. H. Poincaré Probab. Statist. 57, 2021.",
+    "kidger2021": "P. Kidger. On neural differential equations. DPhil thesis, Oxford, 2021 "
+    "(diffrax).",
+    "kingma2015": "D. P. Kingma, J. Ba. Adam: a method for stochastic optimization. ICLR 2015.",
+    "mei2018": "S. Mei, A. Montanari, P.-M. Nguyen. A mean field view of the landscape of "
+    "two-layer neural networks. PNAS 115(33), 2018.",
+    "mei2019": "S. Mei, T. Misiakiewicz, A. Montanari. Mean-field theory of two-layers neural "
+    "networks: dimension-free bounds and kernel limit. COLT 2019.",
+    "robbins1951": "H. Robbins, S. Monro. A stochastic approximation method. Ann. Math. "
+    "Statist. 22(3), 1951.",
+    "tsitouras2011": "C. Tsitouras. Runge–Kutta pairs of order 5(4) satisfying only the first "
+    "column simplifying assumption. Comput. Math. Appl. 62(2), 2011.",
+}

@@ -1,0 +1,162 @@
+"""The result of a run, and how it is kept on disk."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from .references import REFERENCES
+from .store import folder
+from .store.records import decode, encode
+
+Status = Literal["ok", "diverged", "stalled", "interrupted", "running"]
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is kept of one saved time."""
+
+    t: float
+    observed: dict[str, np.ndarray]
+    state: Any | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """Times, observations, snapshots, status and provenance of one evolution.
+
+    `run.t`, `run["risk"]` (every observer by its name), `run.states` (snapshots at `run.t`),
+    `run.final`, `run.status` ("ok", "diverged", "stalled", "interrupted"), `run.message` (what to
+    change if the status is not ok), `run.info`, `run.provenance`."""
+
+    rows: tuple[Row, ...]
+    final: Any
+    status: Status = "ok"
+    message: str = ""
+    info: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def t(self) -> np.ndarray:
+        """The saved times that were reached."""
+        return np.array([row.t for row in self.rows])
+
+    @property
+    def states(self) -> list[Any]:
+        """Snapshots at `t`; empty if the run kept none (`evolve(..., snapshots=False)`)."""
+        return [row.state for row in self.rows if row.state is not None]
+
+    def keys(self) -> list[str]:
+        """Names of the observations."""
+        return list(self.rows[0].observed) if self.rows else []
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.keys():
+            raise KeyError(f"{name!r} was not observed; this run has {', '.join(self.keys())}.")
+        return np.stack([row.observed[name] for row in self.rows])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __repr__(self) -> str:
+        name = self.provenance.get("dynamics", {}).get("name", "run")
+        end = f"t = {self.t[-1]:.4g}, risk = {float(self['risk'][-1]):.4g}" if self.rows else "empty"
+        return f"Run({name}, {self.status}, {len(self.rows)} times, {end})"
+
+    def citations(self) -> list[str]:
+        """The papers behind the methods that this run used."""
+        return [REFERENCES[key] for key in self.provenance.get("sources", [])]
+
+    def save(self, directory: str | Path) -> Path:
+        """Write the run to a folder, all at once; `wf.load(directory)` reads it back."""
+        path = Path(directory)
+        record = header(self) | {
+            "final": put_state(path, "final", self.final),
+            "segments": [put_rows(path, "rows-00000", self.rows)] if self.rows else [],
+        }
+        folder.commit(path, record)
+        return path
+
+
+def header(run: Run, **more: Any) -> dict[str, Any]:
+    """The part of a manifest that is not arrays."""
+    head = {"format": FORMAT, "kind": "run", "status": run.status, "message": run.message}
+    return head | {"info": run.info, "provenance": run.provenance} | more
+
+
+def put_state(path: Path, name: str, state: Any) -> dict[str, Any]:
+    """Write one state; its entry holds the structure beside the file."""
+    arrays: dict[str, np.ndarray] = {}
+    return {"state": encode(state, arrays), "arrays": folder.put(path, name, arrays)}
+
+
+def put_rows(path: Path, name: str, rows: tuple[Row, ...]) -> dict[str, Any]:
+    """Write saved times as arrays with a leading time axis."""
+    arrays = {"t": np.array([row.t for row in rows])}
+    for key in rows[0].observed:
+        arrays[f"observed/{key}"] = np.stack([row.observed[key] for row in rows])
+    structure = None
+    if rows[0].state is not None:
+        columns: dict[str, list[np.ndarray]] = {}
+        for row in rows:
+            leaves: dict[str, np.ndarray] = {}
+            structure = encode(row.state, leaves)
+            for key, value in leaves.items():
+                columns.setdefault(key, []).append(value)
+        arrays |= {f"state/{key}": np.stack(values) for key, values in columns.items()}
+    return {"state": structure, "arrays": folder.put(path, name, arrays)}
+
+
+def get_state(path: Path, entry: dict[str, Any], functions: Any = None) -> Any:
+    """Read what `put_state` wrote."""
+    return decode(entry["state"], folder.get(path, entry["arrays"]), functions)
+
+
+def get_rows(path: Path, entry: dict[str, Any], functions: Any = None) -> list[Row]:
+    """Read what `put_rows` wrote."""
+    arrays = folder.get(path, entry["arrays"])
+    pick = lambda prefix, i: {  # noqa: E731
+        key.removeprefix(prefix): value[i] for key, value in arrays.items() if key.startswith(prefix)
+    }
+    rows = []
+    for i, t in enumerate(arrays["t"]):
+        kept = entry["state"] is not None
+        state = decode(entry["state"], pick("state/", i), functions) if kept else None
+        rows.append(Row(float(t), pick("observed/", i), state))
+    return rows
+
+
+def load(directory: str | Path, functions: dict[str, Callable] | None = None) -> Run:
+    """The run saved in a folder. A run of your own functions (a custom neuron or activation) needs
+    them again, by name, before its states can be evaluated: `functions={"name": fn}`."""
+    path = Path(directory)
+    record = read_record(path)
+    rows = [row for entry in record["segments"] for row in get_rows(path, entry, functions)]
+    final = get_state(path, record["final"], functions)
+    status = "interrupted" if record["status"] == "running" else record["status"]
+    return Run(
+        tuple(rows), final, status, record["message"], record["info"], record["provenance"]
+    )
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """The manifest of a saved run, checked for kind and format."""
+    record = folder.read(path)
+    if record.get("kind") != "run" or record.get("format") != FORMAT:
+        raise ValueError(
+            f"{path} holds a {record.get('kind')!r} of format {record.get('format')!r}; this version "
+            f"reads runs of format {FORMAT}."
+        )
+    return record
+
+
+def to_host(value: Any) -> np.ndarray:
+    """An observation as a NumPy array."""
+    array = np.asarray(jax.device_get(value))
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"An observer must return numbers, got dtype {array.dtype}.")
+    return array

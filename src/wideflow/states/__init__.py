@@ -1,0 +1,1 @@
+"""States: whatever predicts, `state(x)`."""

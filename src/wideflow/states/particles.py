@@ -1,0 +1,94 @@
+"""The empirical measure of a network's neurons."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import finite, positive
+from ..problems.neurons import AbstractNeuron
+from .chunks import chunk_rows, map_rows
+
+
+class Particles(eqx.Module):
+    """ρ = Σ_j weights_j δ_{θ_j}, and the network f(x; ρ) = α ∫ σ*(x; θ) ρ(dθ) that it is.
+
+    θ is kept as the neuron's parts (see `AbstractNeuron`); `particles.theta` joins them to (n, D).
+    A leading replica axis on θ and weights makes a batch of measures for `jax.vmap`."""
+
+    parts: Any
+    weights: Float[Array, "*r n"]
+    alpha: Float[Array, "*r"]
+    neuron: AbstractNeuron
+
+    def __init__(self, theta, weights=None, alpha=1.0, neuron=None):
+        if not isinstance(neuron, AbstractNeuron):
+            raise ValueError(f'Particles(neuron) must be such as wf.Neuron("erf"), got {neuron!r}.')
+        theta = jnp.asarray(theta, jnp.result_type(theta, float) if np.ndim(theta) else None)
+        if theta.ndim < 2 or theta.shape[-2] < 1:
+            raise ValueError(f"Particles(theta) must have shape (n, D), n >= 1, got {theta.shape}.")
+        if weights is None:
+            weights = jnp.full(theta.shape[:-1], 1.0 / theta.shape[-2], theta.dtype)
+        weights = jnp.asarray(weights, theta.dtype)
+        if weights.shape != theta.shape[:-1]:
+            raise ValueError(
+                f"Particles: theta has shape {theta.shape}, so weights must have shape "
+                f"{theta.shape[:-1]}, got {weights.shape}."
+            )
+        if not any(isinstance(v, jax.core.Tracer) for v in (theta, weights, alpha)):
+            _check_values(theta, weights, alpha)  # under jit or vmap there are no values to check
+        self.parts = neuron.unpack(theta)
+        self.weights = weights
+        self.alpha = jnp.asarray(alpha, theta.dtype)
+        self.neuron = neuron
+
+    @property
+    def theta(self) -> Float[Array, "*r n D"]:
+        """The particles θ_j, one a row."""
+        return self.neuron.pack(self.parts)
+
+    @property
+    def n(self) -> int:
+        """Number of particles, the width of the network."""
+        return self.weights.shape[-1]
+
+    @property
+    def dtype(self) -> Any:
+        return self.weights.dtype
+
+    def __call__(self, x: Float[Array, "m d"]) -> Array:
+        """f(x; ρ) on the rows of x, nothing of size rows × neurons held."""
+        x = jnp.asarray(x, self.dtype)
+        if x.ndim != 2:
+            raise ValueError(f"A network takes x of shape (m, d), got {x.shape}.")
+        return _predict(self, x)
+
+    def with_parts(self, parts: Any) -> "Particles":
+        """The same weights, scale and neuron at other θ."""
+        return eqx.tree_at(lambda p: p.parts, self, parts)
+
+    def moved(self, velocity: Any, by: Any = 1.0) -> "Particles":
+        """Every particle moved: θ_j + by · velocity_j (velocity given in the neuron's parts)."""
+        return self.with_parts(jax.tree.map(lambda p, v: p + by * v, self.parts, velocity))
+
+
+def _check_values(theta: Array, weights: Array, alpha: Any) -> None:
+    finite("Particles(theta)", theta)
+    positive("Particles(alpha)", alpha)
+    given = finite("Particles(weights)", weights)
+    # 1e-4: n float32 weights are rounded in the seventh digit, their sum in the fifth
+    if (given < 0).any() or not np.allclose(given.sum(-1), 1.0, atol=1e-4):
+        raise ValueError(
+            f"Particles(weights) must be >= 0 and sum to 1; the sum is {given.sum(-1)}, the "
+            f"least {given.min()}. Try weights / weights.sum()."
+        )
+
+
+@eqx.filter_jit
+def _predict(particles: Particles, x: Array) -> Array:
+    neuron, parts, weights = particles.neuron, particles.parts, particles.weights
+    rows = chunk_rows(particles.n, x.shape[1], particles.dtype)
+    return particles.alpha * map_rows(lambda x: neuron.mix(parts, x, weights), x, rows)
