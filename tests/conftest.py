@@ -1,4 +1,5 @@
+"""Digits matter in the tests: they run in float64 unless they say otherwise."""
+
 import jax
 
-# The tests compare with closed forms to ten digits and more.
 jax.config.update("jax_enable_x64", True)

@@ -14,12 +14,13 @@ from .base import AbstractDynamics, Info, is_finite, traced
 
 
 class Carry(eqx.Module):
-    """The last accepted step, (t_before, before) → (t, state), and all that the next depends on."""
+    """The last accepted step, from t_before to (t, state), with its dense output, and all that the
+    next step depends on."""
 
     t_before: Float[Array, ""]
-    before: Particles
     t: Float[Array, ""]
     state: Particles
+    dense: Any
     t_next: Float[Array, ""]
     solver: Any
     controller: Any
@@ -32,8 +33,8 @@ class GradientFlow(AbstractDynamics):
     """θ̇_j = −(1/α)∇Ψ(θ_j; ρ_t), the Wasserstein gradient flow of the functional's energy.
 
     Each step keeps its estimated error below atol + rtol·|θ| (root mean square over all
-    coordinates). The steps do not depend on the saved times: a state between two steps is reached
-    by a shorter step of the same method from the earlier one. `solver` is a diffrax solver with an
+    coordinates). The steps do not depend on the saved times: a state between two steps comes from
+    the method's own dense output, whose error is of the order of the controlled one. `solver` is a diffrax solver with an
     error estimate, Tsit5 by default; Dopri8 is the better choice below tolerances of 1e-9."""
 
     functional: AbstractFunctional
@@ -107,10 +108,11 @@ def _init(flow: GradientFlow, state: Particles) -> Carry:
         term, zero, zero + 1, state.parts, None, None, solver.func, order
     )
     solver_state = solver.init(term, zero, t_next, state.parts, None)
-    k = jnp.zeros((), jnp.int32)
+    jumped, k = jnp.zeros((), bool), jnp.zeros((), jnp.int32)
+    step = lambda: solver.step(term, zero, t_next, state.parts, None, solver_state, jumped)  # noqa: E731
+    dense = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(step)[2])
     control = jax.tree.map(jnp.asarray, control)
-    jumped = jnp.zeros((), bool)
-    return Carry(zero, state, zero, state, t_next, solver_state, control, jumped, k, k)
+    return Carry(zero, zero, state, dense, t_next, solver_state, control, jumped, k, k)
 
 
 @eqx.filter_jit
@@ -128,7 +130,7 @@ def _advance(flow: GradientFlow, carry: Carry, t1: Array, most: Array) -> tuple[
 
     def step(c: Carry) -> Carry:
         parts = c.state.parts
-        new, error, _, solver_state, _ = solver.step(
+        new, error, dense, solver_state, _ = solver.step(
             term, c.t, c.t_next, parts, None, c.solver, c.jumped
         )
         keep, t, t_next, jumped, control, _ = controller.adapt_step_size(
@@ -137,9 +139,9 @@ def _advance(flow: GradientFlow, carry: Carry, t1: Array, most: Array) -> tuple[
         choose = lambda a, b: jax.tree.map(lambda a, b: jnp.where(keep, a, b), a, b)  # noqa: E731
         return Carry(
             choose(c.t, c.t_before),
-            choose(c.state, c.before),
             t,
             c.state.with_parts(choose(new, parts)),
+            choose(dense, c.dense),
             t_next,
             choose(solver_state, c.solver),
             control,
@@ -154,9 +156,7 @@ def _advance(flow: GradientFlow, carry: Carry, t1: Array, most: Array) -> tuple[
 
 @eqx.filter_jit
 def _between(flow: GradientFlow, carry: Carry, t: Array) -> Particles:
-    """The state at t in [t_before, t]: one shorter step, whose longer sister was accepted."""
-    term, solver, _ = _method(flow, carry.before)
-    start, parts = carry.t_before, carry.before.parts
-    fresh = solver.init(term, start, t, parts, None)
-    new, *_ = solver.step(term, start, t, parts, None, fresh, jnp.zeros((), bool))
-    return carry.before.with_parts(new)
+    """The state at t in [t_before, t], from the dense output of the last step."""
+    _, solver, _ = _method(flow, carry.state)
+    step = solver.interpolation_cls(t0=carry.t_before, t1=carry.t, **carry.dense)
+    return carry.state.with_parts(step.evaluate(t))

@@ -35,8 +35,9 @@ def closed_dual(phi1: Spec, phi2: Spec) -> Dual | None:
     with one another; identity, square and hermite with one another; and identity with any
     activation but tanh, sigmoid and softplus.
 
-    Where q12² exceeds q1 q2 by rounding, the correlation counts as ±1. For relu at q1 = 0 the
-    derivative in q1 is infinite and reported as 0, and that in q12 is its limit along q1 = q12.
+    Where q12² exceeds q1 q2 by rounding, the correlation counts as ±1. At q1 = 0 the derivatives
+    for relu are infinite in q1 (reported: 0) and depend on the way there in q12 (reported: the one
+    at correlation 1, which is the right one along q1 = q12 and for steepest ascent from w = 0).
     """
     return _find_dual(activation(phi1), activation(phi2))
 
@@ -295,8 +296,11 @@ def quadrature_dual(
     | sin–sin; polynomials of degree k | 16; k + 1 | 24; k + 1 |
     | gelu–gelu | 32 | 96 |
     | erf–erf | 50 | 160 |
-    | tanh–tanh | 80 | 240 |
+    | tanh–tanh | 88 | 300 |
     | relu–relu, piecewise linear (nodes per piece) | 24 | 24 |
+    | tanh–tanh with `kinks=(0.0,)` (nodes per piece) | 32 | 36 |
+
+    As the last row shows, the cut rule is the better one for a φ that is steep on the scale √q.
 
     Derivatives, by Price's theorem, hold on the diagonal too, and so long as φ1 and φ2 are
     continuous; where φ jumps they are those of the rule, which fail at correlation ±1.

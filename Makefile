@@ -1,0 +1,44 @@
+# Every target makes .venv on its own; python3 (>= 3.11), pip and make are all that is needed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: run test lint bench clean
+
+run: $(VENV)/.run
+	$(BIN)/python examples/readme.py
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) out
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[plot]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[plot,test]'
+	@touch $@
+
+$(VENV)/.lint: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[plot,test,lint]'
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[plot,test,bench]'
+	@touch $@
