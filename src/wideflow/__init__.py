@@ -1,6 +1,8 @@
 """Gradient flow of wide neural networks: finite width, mean-field limit, lazy limit."""
 
 from .checkpoint import Checkpoint
+from .distances.bures import w2_gaussian
+from .distances.one_dimension import w2_line
 from .dynamics.descent import Descent
 from .dynamics.flow import GradientFlow
 from .dynamics.gradient_descent import GradientDescent

@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,16 @@ from .checkpoint import Checkpoint, Ledger
 from .dynamics.base import AbstractDynamics, Info
 from .progress import bar
 from .provenance import provenance
-from .run import Row, Run, Status, load, to_host
-from .store.records import fingerprint
+from .run import Row, Run, Status, to_host
+from .store.records import fingerprint, functions_in
 
 Observer = Callable[[float, Any], Any]
 
 # Seconds that one piece of an interval should take: short enough for Ctrl-C and a live bar.
 _PIECE = (0.1, 0.5)
+_FIRST = 16  # steps in the first piece, before it is known how long a step takes
+# Settings of JAX that the bits of a run depend on.
+_SETTINGS = ("jax_enable_x64", "jax_threefry_partitionable", "jax_default_matmul_precision")
 
 
 def evolve(
@@ -59,43 +63,61 @@ def evolve(
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
 
-    carry = dynamics.init(state, key)
-    print_ = fingerprint(dynamics, state, ts, key, list(observers.items()), snapshots) if checkpoint else ""
-    ledger = Ledger(checkpoint, print_) if checkpoint else None
-    rows: list[Row] = []
     origin = provenance(dynamics, state, key, observers)
-    restored = ledger.restore(carry) if ledger else None
-    if restored is not None:
-        rows, carry, record = restored
-        if record["status"] == "ok":
-            return load(ledger.path)
-        origin = record["provenance"]
-    loop = _Loop(dynamics, ts, observers, snapshots, key, rows, carry, state, origin, ledger)
-    return loop.run(progress)
+    loop = _Loop(dynamics, ts, observers, snapshots, key, state, origin)
+    if checkpoint is None:
+        return loop.run(progress)
+    prints = {
+        "problem or dynamics": fingerprint(dynamics),
+        "start": fingerprint(state),
+        "times": fingerprint(ts, snapshots),
+        "key": fingerprint(key),
+        "observers": fingerprint(observers),
+        "settings of jax": fingerprint([getattr(jax.config, name) for name in _SETTINGS]),
+    }
+    ledger = Ledger(checkpoint, prints)
+    with ledger.held():
+        found = ledger.restore(loop.carry, functions_in(state))
+        if found is not None and found[0].status != "interrupted":
+            return _warned(found[0])  # to do it again would end in the same way
+        return loop.kept_in(ledger, found).run(progress)
 
 
 class _Loop:
     """The state of one call of `evolve`: what has been seen, and the carry."""
 
-    def __init__(self, dynamics, ts, observers, snapshots, key, rows, carry, start, origin, ledger):
+    def __init__(self, dynamics, ts, observers, snapshots, key, start, origin):
         self.dynamics, self.ts, self.observers, self.snapshots = dynamics, ts, observers, snapshots
-        self.key, self.rows, self.carry, self.start = key, rows, carry, start
-        self.origin, self.ledger = origin, ledger
-        self.current = rows[-1].state if rows and snapshots else start
+        self.key, self.start, self.origin = key, start, origin
+        self.carry, self.current = dynamics.init(start, key), start
+        self.rows: list[Row] = []
         self.info: dict[str, Any] = {}
-        self.budget = 16
-        self.begun = time.monotonic()
+        self.trouble: dict[str, str] = {}
+        self.ledger: Ledger | None = None
+        self.budget = _FIRST
+        self.begun, self.before = time.monotonic(), 0.0
+
+    def kept_in(self, ledger: Ledger, found: tuple[Run, Any] | None) -> "_Loop":
+        """Write to this ledger, and go on from the run found there."""
+        self.ledger = ledger
+        if found is not None:
+            run, self.carry = found
+            self.rows, self.current, self.origin = list(run.rows), run.final, run.provenance
+            self.info, self.before = run.info, run.info.get("seconds", 0.0)
+        return self
 
     def run(self, progress: bool | None) -> Run:
         status: Status = "ok"
         message = ""
         try:
-            with bar(self.dynamics.name, 0.0, float(self.ts[-1]), progress) as update:
+            now = self.dynamics.time(self.carry)
+            with bar(self.dynamics.name, now, float(self.ts[-1]), progress) as update:
                 while len(self.rows) < len(self.ts) and status == "ok":
                     status, message = self.reach(float(self.ts[len(self.rows)]), update)
+            self.info |= self.dynamics.functional.info(self.current)
         except KeyboardInterrupt:
-            status = "interrupted"
-            message = f"Stopped by hand at t = {self.dynamics.time(self.carry):.6g} of {self.ts[-1]:.6g}."
+            if status == "ok" and len(self.rows) < len(self.ts):
+                status, message = "interrupted", self.stopped()
         return self.finish(status, message)
 
     def reach(self, t: float, update: Callable) -> tuple[Status, str]:
@@ -111,7 +133,7 @@ class _Loop:
             if info.stalled:
                 return "stalled", self.explain("No further progress was made", t)
             self.pace(time.monotonic() - begun)
-            update(self.dynamics.time(carry), float(self.rows[-1].observed["risk"]) if self.rows else None)
+            update(self.dynamics.time(carry), self.rows[-1].observed["risk"] if self.rows else None)
             if info.reached:
                 break
             self.save_if_due()
@@ -121,14 +143,22 @@ class _Loop:
             return "diverged", self.explain("The risk is no longer finite", t)
         self.rows.append(Row(t, observed, state if self.snapshots else None))
         self.current = state
-        update(t, float(np.mean(observed["risk"])))
+        update(t, observed["risk"])
         self.save_if_due()
         return "ok", ""
 
     def look(self, t: float, state: Any) -> dict[str, np.ndarray]:
         seen = _observed(self.dynamics.functional, state)
         seen |= {name: fn(t, state) for name, fn in self.observers.items()}
-        return {name: to_host(value) for name, value in seen.items()}
+        observed = {name: to_host(value) for name, value in seen.items()}
+        for name, value in observed.items() if self.rows else ():
+            first = self.rows[0].observed[name]
+            if value.shape != first.shape:
+                raise ValueError(
+                    f"The observer {name!r} returned an array of shape {value.shape} at t = {t:.6g}, but "
+                    f"{first.shape} before; one shape is needed at all times."
+                )
+        return observed
 
     def pace(self, seconds: float) -> None:
         """Pieces of a fraction of a second; the cut never changes the bits."""
@@ -145,34 +175,45 @@ class _Loop:
         advice = self.dynamics.advice(self.start, self.key)
         return f"{what} between t = {last:.6g} and t = {t:.6g}. {advice}"
 
+    def stopped(self) -> str:
+        return f"Stopped by hand at t = {self.dynamics.time(self.carry):.6g} of {self.ts[-1]:.6g}."
+
     def so_far(self, status: Status, message: str) -> Run:
-        return Run(tuple(self.rows), self.current, status, message, dict(self.info), self.origin)
+        info = self.info | {"seconds": self.before + time.monotonic() - self.begun}
+        return Run(tuple(self.rows), self.current, status, message, info, self.origin)
 
     def save_if_due(self) -> None:
         if self.ledger is not None and self.ledger.due():
-            self.save("running", "")
+            self.save(self.ledger, self.so_far("running", ""))
 
-    def save(self, status: Status, message: str) -> None:
+    def save(self, ledger: Ledger, run: Run) -> None:
         """A checkpoint that cannot be written (a full disk) must not end the run."""
         try:
-            self.ledger.write(self.so_far(status, message), self.carry)
-            self.info.pop("checkpoint_error", None)
-        except OSError as error:
-            self.info["checkpoint_error"] = str(error)
+            ledger.write(run, self.carry)
+            self.trouble = {}
+        except (OSError, MemoryError) as error:
+            self.trouble = {"checkpoint_error": str(error)}
             warnings.warn(
-                f"The checkpoint in {self.ledger.path} could not be written ({error}); the previous "
-                "one is still whole and the run goes on.",
+                f"The checkpoint in {ledger.path} could not be written ({error}); the previous one is "
+                "still whole and the run goes on.",
                 stacklevel=2,
             )
 
     def finish(self, status: Status, message: str) -> Run:
-        self.info |= self.dynamics.functional.info(self.current)
-        self.info["seconds"] = self.info.get("seconds", 0.0) + time.monotonic() - self.begun
+        run = self.so_far(status, message)
         if self.ledger is not None:
-            self.save(status, message)
-        if status in ("diverged", "stalled"):
-            warnings.warn(f"The run {status}. {message}", stacklevel=4)
-        return self.so_far(status, message)
+            try:
+                self.save(self.ledger, run)
+            except KeyboardInterrupt:  # what was computed is not lost to a second Ctrl-C
+                message = f"{message} Stopped by hand in the last save; the checkpoint before it stands."
+                run = replace(run, status="interrupted", message=message.strip())
+        return _warned(replace(run, info=run.info | self.trouble))
+
+
+def _warned(run: Run) -> Run:
+    if run.status in ("diverged", "stalled"):
+        warnings.warn(f"The run {run.status}. {run.message}", stacklevel=5)
+    return run
 
 
 _observed = eqx.filter_jit(lambda functional, state: functional.observed(state))
@@ -185,15 +226,21 @@ def _typed(key: Array) -> Array:
 
 
 def _named(observe: Any) -> dict[str, Observer]:
-    if callable(observe):
-        observe = [observe]
-    named = dict(observe) if isinstance(observe, dict) else {fn.__name__: fn for fn in observe}
-    for name, fn in named.items():
+    observe = [observe] if callable(observe) else observe
+    if not isinstance(observe, dict):
+        listed = [(getattr(fn, "__name__", None), fn) for fn in observe]
+        twice = [name for i, (name, _) in enumerate(listed) if name in [n for n, _ in listed[:i]]]
+        if twice:
+            raise ValueError(f"Two observers are called {twice[0]!r}; name them: observe={{'name': fn}}.")
+        observe = dict(listed)
+    for name, fn in observe.items():
         if not callable(fn):
             raise ValueError(f"observe[{name!r}] must be a function of (t, state), got {fn!r}.")
+        if not isinstance(name, str):
+            raise ValueError(f"Observers have names: observe={{'name': fn}}; {name!r} is none, for {fn!r}.")
         if name in ("risk", "energy"):
             raise ValueError(f"The name {name!r} is taken; give this observer another one.")
-    return named
+    return dict(observe)
 
 
 def _check_memory(state: Any, snapshots: int) -> None:

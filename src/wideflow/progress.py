@@ -2,10 +2,13 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-Update = "Callable[[float, float | None], None]"
+import numpy as np
+
+Update = Callable[..., None]
 
 
 def _clock(seconds: float) -> str:
@@ -15,26 +18,28 @@ def _clock(seconds: float) -> str:
 
 
 @contextmanager
-def bar(label: str, start: float, end: float, show: bool | None) -> Iterator:
-    """Yields `update(t, risk)`. `show=None` shows a bar only where there is a terminal to see it."""
+def bar(label: str, start: float, end: float, show: bool | None) -> Iterator[Update]:
+    """Yields `update(t, risk)`, for a run that goes from `start` to `end` now. `show=None` shows a bar
+    only where there is a terminal to see it."""
     show = sys.stderr.isatty() if show is None else show
     if not show:
         yield lambda t, risk=None: None
         return
-    begun, last = time.monotonic(), [0.0, ""]
+    begun, shown, before = time.monotonic(), 0.0, ""
 
-    def update(t: float, risk: float | None = None) -> None:
+    def update(t: float, risk: Any = None) -> None:
+        nonlocal shown, before
         now = time.monotonic()
-        done = 1.0 if end <= start else min(1.0, max(0.0, (t - start) / (end - start)))
-        if done < 1.0 and now - last[0] < 0.1:
+        done = 1.0 if end <= 0 else min(1.0, max(0.0, t / end))
+        if done < 1.0 and now - shown < 0.1:
             return
-        last[0], spent = now, now - begun
-        left = f"{_clock(spent * (1 - done) / done)} left" if 0 < done < 1 else _clock(spent)
+        shown, spent = now, now - begun
+        left = f"{_clock(spent * (end - t) / (t - start))} left" if start < t < end else _clock(spent)
         filled = "█" * int(24 * done)
-        known = "" if risk is None else f"  risk {risk:.4g}"
+        known = "" if risk is None else f"  risk {np.mean(risk):.4g}"
         text = f"{label} {filled:·<24} {done:4.0%}  t = {t:.4g} of {end:.4g}{known}  {left}"
-        print(f"\r{text:<{len(str(last[1]))}}", end="", file=sys.stderr, flush=True)
-        last[1] = text
+        print(f"\r{text:<{len(before)}}", end="", file=sys.stderr, flush=True)
+        before = text
 
     try:
         yield update

@@ -8,12 +8,45 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
+from .problems.activations import Activation, activation, names
+from .problems.neurons import CustomNeuron, Neuron
 from .references import REFERENCES
+from .states.particles import Particles
 from .store import folder
-from .store.records import decode, encode
+from .store.records import decode, encode, plain, recorded, revived
 
 Status = Literal["ok", "diverged", "stalled", "interrupted", "running"]
 FORMAT = 1
+_TRIES = 20  # readings of a folder that another process is writing to
+
+
+def _activation_fields(phi: Activation) -> dict[str, Any]:
+    """A named activation is its name and options; one of the user's own is also its function."""
+    known = phi.name in names() and activation(phi.name, **dict(phi.options)) == phi
+    own = {} if known else {"fn": phi.fn, "kinks": phi.kinks}
+    return {"name": phi.name, "options": phi.options} | own
+
+
+def _activation(name: str, options: Any, fn: Any = None, kinks: Any = ()) -> Activation:
+    return activation(name, **dict(options)) if fn is None else Activation(name, fn, options, kinks)
+
+
+def _particles_fields(rho: Particles) -> dict[str, Any]:
+    """θ as it is defined, whatever layout the engine prefers."""
+    return {"theta": rho.theta, "weights": rho.weights, "alpha": rho.alpha, "neuron": rho.neuron}
+
+
+def _particles(theta: Any, weights: Any, alpha: Any, neuron: Any) -> Particles:
+    rho = object.__new__(Particles)  # the values were checked when it was first made
+    fields = {"parts": neuron.unpack(theta), "weights": weights, "alpha": alpha, "neuron": neuron}
+    for name, value in fields.items():
+        object.__setattr__(rho, name, value)
+    return rho
+
+
+recorded(Neuron, CustomNeuron)
+recorded(Particles, fields=_particles_fields, build=_particles)
+recorded(Activation, fields=_activation_fields, build=_activation)
 
 
 @dataclass(frozen=True)
@@ -56,7 +89,8 @@ class Run:
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.keys():
-            raise KeyError(f"{name!r} was not observed; this run has {', '.join(self.keys())}.")
+            known = ", ".join(self.keys()) or "no saved time yet"
+            raise KeyError(f"{name!r} was not observed; this run has {known}.")
         return np.stack([row.observed[name] for row in self.rows])
 
     def __iter__(self) -> Iterator[str]:
@@ -64,7 +98,7 @@ class Run:
 
     def __repr__(self) -> str:
         name = self.provenance.get("dynamics", {}).get("name", "run")
-        end = f"t = {self.t[-1]:.4g}, risk = {float(self['risk'][-1]):.4g}" if self.rows else "empty"
+        end = f"t = {self.t[-1]:.4g}, risk = {np.mean(self['risk'][-1]):.4g}" if self.rows else "empty"
         return f"Run({name}, {self.status}, {len(self.rows)} times, {end})"
 
     def citations(self) -> list[str]:
@@ -74,18 +108,31 @@ class Run:
     def save(self, directory: str | Path) -> Path:
         """Write the run to a folder, all at once; `wf.load(directory)` reads it back."""
         path = Path(directory)
-        record = header(self) | {
-            "final": put_state(path, "final", self.final),
-            "segments": [put_rows(path, "rows-00000", self.rows)] if self.rows else [],
-        }
-        folder.commit(path, record)
+        with folder.held(path):
+            if not self._is_checkpointed(path):
+                record = header(self) | {
+                    "final": put_state(path, "final", self.final),
+                    "segments": [put_rows(path, "rows-00000", self.rows)] if self.rows else [],
+                }
+                folder.commit(path, record)
         return path
+
+    def _is_checkpointed(self, path: Path) -> bool:
+        """Whether `evolve` has kept this very run there already. To write over what it needs to go
+        on would lose it, so the folder of another checkpoint is refused."""
+        record = folder.read(path) if folder.exists(path) else {}
+        if "fingerprint" not in record:
+            return False
+        told = ("status", "message", "provenance")
+        if all(header(self)[key] == record[key] for key in told):
+            return True
+        raise ValueError(f"{path} holds the checkpoint of another run. Save this one to another folder.")
 
 
 def header(run: Run, **more: Any) -> dict[str, Any]:
     """The part of a manifest that is not arrays."""
     head = {"format": FORMAT, "kind": "run", "status": run.status, "message": run.message}
-    return head | {"info": run.info, "provenance": run.provenance} | more
+    return head | {"info": plain(run.info), "provenance": plain(run.provenance)} | more
 
 
 def put_state(path: Path, name: str, state: Any) -> dict[str, Any]:
@@ -119,8 +166,10 @@ def get_state(path: Path, entry: dict[str, Any], functions: Any = None) -> Any:
 def get_rows(path: Path, entry: dict[str, Any], functions: Any = None) -> list[Row]:
     """Read what `put_rows` wrote."""
     arrays = folder.get(path, entry["arrays"])
-    pick = lambda prefix, i: {  # noqa: E731
-        key.removeprefix(prefix): value[i] for key, value in arrays.items() if key.startswith(prefix)
+    pick = lambda prefix, i: {
+        key.removeprefix(prefix): np.asarray(value[i])
+        for key, value in arrays.items()
+        if key.startswith(prefix)
     }
     rows = []
     for i, t in enumerate(arrays["t"]):
@@ -135,12 +184,25 @@ def load(directory: str | Path, functions: dict[str, Callable] | None = None) ->
     them again, by name, before its states can be evaluated: `functions={"name": fn}`."""
     path = Path(directory)
     record = read_record(path)
+    for _ in range(_TRIES):
+        try:
+            return get_run(path, record, functions)
+        except folder.DamagedError:
+            # a run that goes on in another process has put a newer checkpoint there meanwhile
+            before, record = record, read_record(path)
+            if record == before:
+                raise
+    raise folder.DamagedError(f"{path} changes faster than it can be read; try again.")
+
+
+def get_run(path: Path, record: dict[str, Any], functions: Any = None) -> Run:
+    """Read what a manifest lists, all of it checked."""
     rows = [row for entry in record["segments"] for row in get_rows(path, entry, functions)]
     final = get_state(path, record["final"], functions)
-    status = "interrupted" if record["status"] == "running" else record["status"]
-    return Run(
-        tuple(rows), final, status, record["message"], record["info"], record["provenance"]
-    )
+    if "carry" in record:
+        folder.verified(path, record["carry"])  # not needed here, but damage is told at once
+    status: Status = "interrupted" if record["status"] == "running" else record["status"]
+    return Run(tuple(rows), final, status, record["message"], revived(record["info"]), record["provenance"])
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -1,13 +1,16 @@
 import math
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wideflow.problems.activations import Activation, activation, derivative, jumps, names
+
+examples = settings(derandomize=True, deadline=None, max_examples=60)
 
 RAMP = ((-1.0, -1.0), (0.5, 0.2), (2.0, 3.0))
 OPTIONS = {"hermite": {"degree": 3}, "piecewise_linear": {"knots": RAMP}}
@@ -33,8 +36,9 @@ REFERENCES = {
 
 @pytest.mark.parametrize("phi", ALL, ids=lambda phi: phi.name)
 def test_values_and_dtypes(phi):
+    exact = [REFERENCES[phi.name](h) for h in H]
     # Rounding of a few operations on numbers up to 10.
-    np.testing.assert_allclose(phi(jnp.asarray(H)), [REFERENCES[phi.name](h) for h in H], atol=1e-14)
+    np.testing.assert_allclose(phi(jnp.asarray(H)), exact, rtol=0, atol=1e-14)
     assert phi(jnp.asarray(H, jnp.float32)).dtype == jnp.float32
     assert jnp.isnan(phi(jnp.asarray(jnp.nan)))
 
@@ -46,7 +50,7 @@ def test_hermite_is_normalised_and_orthogonal(degree):
     phi = activation("hermite", degree=degree)(jnp.asarray(z))
     other = activation("hermite", degree=degree + 2)(jnp.asarray(z))
     # Rounding: the largest terms of the sum are about 10.
-    np.testing.assert_allclose([w @ phi**2, w @ (phi * other)], [1.0, 0.0], atol=1e-13)
+    np.testing.assert_allclose([w @ phi**2, w @ (phi * other)], [1.0, 0.0], rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("phi", ALL, ids=lambda phi: phi.name)
@@ -54,7 +58,7 @@ def test_left_derivative_at_kinks(phi):
     for kink in phi.kinks:
         left = (phi(kink) - phi(kink - 1e-6)) / 1e-6
         # Exact for piecewise linear functions but for 1e-16/1e-6 of rounding.
-        np.testing.assert_allclose(derivative(phi)(jnp.asarray(kink)), left, atol=1e-9)
+        np.testing.assert_allclose(derivative(phi)(jnp.asarray(kink)), left, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("phi", ALL, ids=lambda phi: phi.name)
@@ -109,23 +113,21 @@ def test_from_activation_and_callable():
 
 @pytest.mark.parametrize(
     "bad",
-    [jnp.sum, jax.nn.softmax, jnp.isnan, jnp.round, math.tanh, lambda h: (h, h), lambda g, h: h],
-    ids=["reduces", "mixes", "bool", "fine", "not-jax", "tuple", "two-arguments"],
+    [jnp.sum, jax.nn.softmax, jnp.isnan, math.tanh, lambda h: (h, h), lambda g, h: h],
+    ids=["reduces", "mixes", "bool", "not-jax", "tuple", "two-arguments"],
 )
 def test_callables_must_be_elementwise(bad):
-    if bad is jnp.round:  # the one good entry: the check does not refuse everything
-        assert activation(bad)(jnp.asarray(1.7)) == 2.0
-        return
     with pytest.raises(ValueError, match="elementwise"):
         activation(bad)
 
 
 @pytest.mark.parametrize("spec", [None, 3, ["relu"]])
 def test_other_specifications_are_refused(spec):
-    with pytest.raises(ValueError, match="name, an Activation or a JAX callable.*piecewise_linear"):
+    with pytest.raises(ValueError, match=r"name, an Activation or a JAX callable.*piecewise_linear"):
         activation(spec)
 
 
+@examples
 @given(st.sampled_from(names()), st.data())
 def test_typos_get_the_nearest_name(name, data):
     i = data.draw(st.integers(0, len(name) - 1))
@@ -137,6 +139,7 @@ def test_typos_get_the_nearest_name(name, data):
     assert all(known in message for known in names())
 
 
+@examples
 @given(st.text().filter(lambda text: text not in names()))
 def test_any_unknown_name_lists_the_known(text):
     with pytest.raises(ValueError) as error:
@@ -144,11 +147,8 @@ def test_any_unknown_name_lists_the_known(text):
     assert all(part in str(error.value) for part in (repr(text), *names()))
 
 
-@given(
-    st.one_of(
-        st.integers(max_value=-1), st.floats(), st.booleans(), st.text(), st.none(), st.just([1])
-    )
-)
+@examples
+@given(st.one_of(st.integers(max_value=-1), st.floats(), st.booleans(), st.text(), st.none(), st.just([1])))
 def test_bad_degrees(degree):
     with pytest.raises(ValueError, match="degree must be a whole number >= 0, got") as error:
         activation("hermite", degree=degree)
@@ -159,12 +159,11 @@ NUMBERS = st.floats(-5, 5)
 PAIRS = st.tuples(NUMBERS, NUMBERS)
 
 
+@examples
 @given(
     st.one_of(
         st.lists(PAIRS, max_size=1),
-        st.lists(PAIRS, min_size=2).filter(
-            lambda p: any(b <= a for (a, _), (b, _) in zip(p, p[1:], strict=False))
-        ),
+        st.lists(PAIRS, min_size=2).filter(lambda p: any(b <= a for (a, _), (b, _) in pairwise(p))),
         st.tuples(PAIRS, st.tuples(st.just(6.0), st.sampled_from([math.nan, math.inf]))),
         st.lists(NUMBERS),
         st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=2),
@@ -180,7 +179,7 @@ def test_bad_knots(knots):
 
 @pytest.mark.parametrize("slope", [math.nan, math.inf, "steep", None, (1, 2)])
 def test_bad_slopes(slope):
-    with pytest.raises(ValueError, match="slope must be a finite number; got .* Try slope=0.01"):
+    with pytest.raises(ValueError, match=r"slope must be a finite number; got .* Try slope=0.01"):
         activation("leaky_relu", slope=slope)
 
 

@@ -38,7 +38,7 @@ class AbstractBatches(eqx.Module):
 
 
 def _ahead(batch: int, d: int) -> int:
-    return int(np.clip(_AHEAD // (batch * (d + 1)), 1, 512))
+    return 4 * int(np.clip(_AHEAD // (4 * batch * (d + 1)), 1, 256))
 
 
 def _data_key(key: Array, step: Array) -> Array:

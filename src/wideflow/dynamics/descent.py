@@ -10,6 +10,7 @@ from jaxtyping import Array, Int
 
 from .._checks import positive
 from ..functionals.base import AbstractFunctional
+from ..problems.nodes import Nodes
 from ..states.particles import Particles
 from .base import AbstractDynamics, Info, is_finite, traced
 from .batches import AbstractBatches
@@ -17,6 +18,7 @@ from .rules import AbstractRule
 from .stability import largest_stable_step
 
 _MOST_STEPS = 2**31 - 1  # the step counter is an int32
+_GROUP, _CHEAP = 4, 2**19  # steps per turn of the loop where θ times batch is below this many numbers
 
 
 class Carry(eqx.Module):
@@ -96,26 +98,46 @@ class Descent(AbstractDynamics):
 
 @eqx.filter_jit
 def _advance(dynamics: Descent, carry: Carry, stop: Int[Array, ""]) -> tuple[Carry, Array]:
-    """Steps carry.k … stop − 1. Batches are drawn in blocks aligned to multiples of the block, and
-    every step runs through the one loop body, so that no cut of the interval changes the bits."""
-    batches, key = dynamics.batches, carry.key
+    """Steps carry.k … stop − 1. Batches are drawn in blocks, and cheap steps taken in groups, both
+    aligned to multiples of their size; step k always runs through the same piece of compiled code,
+    so that no cut of the interval changes the bits."""
+    batches, key, start = dynamics.batches, carry.key, carry.k
+    group = _group(dynamics, carry.state)
+
+    def step(k: Array, moving: Any, nodes: Nodes | None) -> Any:
+        state, memory = moving
+        functional = dynamics.functional if nodes is None else dynamics.functional.on(nodes)
+        velocity = functional.drift(state)
+        key_k = jax.random.fold_in(key, k)
+        return dynamics.rule.update(velocity, state, memory, key_k, dynamics.step)
 
     def block(carry: Carry) -> Carry:
         first = carry.k - carry.k % batches.block
         last = jnp.minimum(first + batches.block, stop)
         data = batches.draw(key, first + jnp.arange(batches.block))
 
-        def step(k, moving):
-            state, memory = moving
-            functional = dynamics.functional
-            if data is not None:
-                functional = functional.on(jax.tree.map(lambda v: v[k - first], data))
-            velocity = functional.drift(state)
-            key_k = jax.random.fold_in(key, k)
-            return dynamics.rule.update(velocity, state, memory, key_k, dynamics.step)
+        def steps(g: Array, moving: Any) -> Any:
+            for k in [g * group + i for i in range(group)]:
+                nodes = jax.tree.map(lambda v, k=k: v[k - first], data)
+                moved = step(k, moving, nodes)
+                # A group may stand out over either end of the interval: those steps do not count.
+                counts = True if group == 1 else (k >= start) & (k < stop)
+                moving = jax.tree.map(lambda new, old, on=counts: _choose(on, new, old), moved, moving)
+            return moving
 
-        state, memory = jax.lax.fori_loop(carry.k, last, step, (carry.state, carry.memory))
+        groups = carry.k // group, -(-last // group)
+        state, memory = jax.lax.fori_loop(*groups, steps, (carry.state, carry.memory))
         return Carry(last, key, state, memory)
 
     carry = jax.lax.while_loop(lambda c: c.k < stop, block, carry)
     return carry, is_finite(carry.state)
+
+
+def _choose(counts: Any, new: Array, old: Array) -> Array:
+    return new if counts is True else jnp.where(counts, new, old)
+
+
+def _group(dynamics: Descent, state: Particles) -> int:
+    """Steps to take per turn of the loop: several where a step is so cheap that the turn shows."""
+    size = sum(leaf.size for leaf in jax.tree.leaves(state.parts)) * dynamics.batches.batch
+    return _GROUP if 0 < size < _CHEAP else 1

@@ -88,9 +88,9 @@ class ByNodes(AbstractExpectation):
     def _overlap(self, parts: Any, signal: Array) -> Float[Array, " k"]:
         """E[signal(x) · σ*(x; θ_i)], a chunk of rows at a time."""
         neuron, nodes = self.problem.neuron, self.nodes
-        k, dtype = jax.tree.leaves(parts)[0].shape[0], jax.tree.leaves(parts)[0].dtype
+        k, dtype = jax.tree.leaves(parts)[0].shape[-1], jax.tree.leaves(parts)[0].dtype
         weighted = (signal.T * nodes.weights).T.astype(dtype)
-        rows = chunk_rows(k * neuron.outputs, nodes.x.shape[1], dtype)
+        rows = chunk_rows(nodes.m, k * neuron.outputs, nodes.x.shape[1], dtype)
 
         def add(total, data):
             x, signal = data
@@ -109,8 +109,8 @@ class ByNodes(AbstractExpectation):
     def u(self, parts, others):
         neuron, nodes = self.problem.neuron, self.nodes
         dtype = nodes.x.dtype
-        k, l = (jax.tree.leaves(p)[0].shape[0] for p in (parts, others))
-        rows = chunk_rows(max(k, l) * neuron.outputs, nodes.x.shape[1], dtype)
+        k, l = (jax.tree.leaves(p)[0].shape[-1] for p in (parts, others))
+        rows = chunk_rows(nodes.m, max(k, l) * neuron.outputs, nodes.x.shape[1], dtype)
 
         def add(total, data):
             x, omega = data

@@ -14,6 +14,7 @@ from ..problems.losses import Squared
 from ..problems.neurons import Neuron
 from ..problems.problem import Problem
 from ..problems.targets import Ridges
+from ..states.chunks import in_blocks, joined
 from ..states.particles import Particles
 
 # Pairs of neurons held at once: 2²² keeps a block of U and its cotangents within tens of MB.
@@ -79,14 +80,14 @@ class Pairs(eqx.Module):
 
     def v(self, parts: Any) -> Float[Array, " k"]:
         """V(θ_i)."""
-        total = sum(p * self._label_overlap(g, label, parts.w) for p, g, label in self._gaussians())
+        total = sum(p * self._label_overlap(g, label, parts.w.T) for p, g, label in self._gaussians())
         return -total if parts.a is None else -parts.a * total
 
     def u(self, parts: Any, others: Any) -> Float[Array, "k l"]:
         """U(θ_i, θ'_j)."""
         phi, total = self.problem.neuron.activation, 0.0
         for p, gaussian, _ in self._gaussians():
-            left, right = gaussian.colour(parts.w), gaussian.colour(others.w)
+            left, right = gaussian.colour(parts.w.T), gaussian.colour(others.w.T)
             q1, q2 = jnp.sum(left**2, axis=-1), jnp.sum(right**2, axis=-1)
             total = total + p * _dual(phi, phi, q1[:, None], q2, left @ right.T)
         return total if parts.a is None else parts.a[:, None] * total * others.a
@@ -110,16 +111,12 @@ class Pairs(eqx.Module):
 
     def _blocks(self, fn: Any, parts: Any, n: int) -> Any:
         """fn over blocks of neurons, so that one block × n pairs are held at once."""
-        k = parts.w.shape[0]
+        k = parts.w.shape[-1]
         size = max(1, min(k, _PAIRS // n))
-        blocks = -(-k // size)
-        if blocks == 1:
+        if size == k:
             return fn(parts)
-        # Pad with copies of a real neuron: a neuron at w = 0 may have no gradient.
-        pad = lambda p: jnp.concatenate([p, jnp.repeat(p[:1], blocks * size - k, 0)])  # noqa: E731
-        padded = jax.tree.map(lambda p: pad(p).reshape(blocks, size, *p.shape[1:]), parts)
-        out = jax.lax.map(fn, padded)
-        return jax.tree.map(lambda o: o.reshape(-1, *o.shape[2:])[:k], out)
+        out = jax.lax.map(fn, jax.tree.map(lambda p: in_blocks(p, size), parts))
+        return jax.tree.map(lambda o: joined(o, k), out)
 
     def value(self, particles: Particles) -> Float[Array, ""]:
         """R = ½E[y²] + ½α∫(V + Ψ)dρ."""

@@ -22,7 +22,7 @@ class AbstractPenalty(AbstractFunctional):
         """q(θ) of one particle, given in the neuron's parts."""
 
     def _each(self, parts: Any, neuron: AbstractNeuron) -> Float[Array, " n"]:
-        return jax.vmap(lambda one: self.q(one, neuron))(parts)
+        return jax.vmap(lambda one: self.q(one, neuron), in_axes=-1)(parts)
 
     def value(self, state):
         return jnp.sum(state.weights * self._each(state.parts, state.neuron))
@@ -82,4 +82,4 @@ class Moment(AbstractPenalty):
     fn: Callable[[Array], Array] = eqx.field(static=True)
 
     def q(self, parts, neuron):
-        return self.fn(neuron.pack(jax.tree.map(lambda p: p[None], parts))[0])
+        return self.fn(neuron.pack(jax.tree.map(lambda p: p[..., None], parts))[0])

@@ -175,9 +175,7 @@ def _piecewise_linear(knots: Any) -> Activation:
         allowed = "two or more finite pairs (x, y), x strictly increasing"
         raise _bad_option("piecewise_linear", "knots", knots, allowed, "knots=((-1, -1), (1, 1))")
     pairs = tuple((float(x), float(y)) for x, y in points)
-    return Activation(
-        "piecewise_linear", _ramps_fn(pairs), (("knots", pairs),), tuple(x for x, _ in pairs)
-    )
+    return Activation("piecewise_linear", _ramps_fn(pairs), (("knots", pairs),), tuple(x for x, _ in pairs))
 
 
 @cache
@@ -248,6 +246,4 @@ def _from_callable(fn: Function) -> Activation:
 
 
 def _bad_option(name: str, option: str, given: Any, allowed: str, example: str) -> ValueError:
-    return ValueError(
-        f"Activation {name!r}: {option} must be {allowed}; got {given!r}. Try {example}."
-    )
+    return ValueError(f"Activation {name!r}: {option} must be {allowed}; got {given!r}. Try {example}.")

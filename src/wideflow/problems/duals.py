@@ -58,17 +58,18 @@ def closed_mean(phi: Spec) -> Mean | None:
 def _find_dual(phi1: Activation, phi2: Activation) -> Dual | None:
     if not (_is_named(phi1) and _is_named(phi2)):
         return None
-    if _hermite_series(phi1) and _hermite_series(phi2):
-        return _elementwise(partial(_polynomial_dual, _hermite_series(phi1), _hermite_series(phi2)))
-    if _left_slope(phi1) is not None and _left_slope(phi2) is not None:
-        return _elementwise(partial(_leaky_dual, _left_slope(phi1), _left_slope(phi2)))
+    series1, series2 = _hermite_series(phi1), _hermite_series(phi2)
+    if series1 and series2:
+        return _elementwise(partial(_polynomial_dual, series1, series2))
+    slope1, slope2 = _left_slope(phi1), _left_slope(phi2)
+    if slope1 is not None and slope2 is not None:
+        return _elementwise(partial(_leaky_dual, slope1, slope2))
     if (phi1.name, phi2.name) in _DUALS:
         return _elementwise(_DUALS[phi1.name, phi2.name])
-    # Stein: E u φ(v) = q12 E φ'(v).
-    if phi1.name == "identity" and (slope := _mean_slope(phi2)):
-        return _elementwise(lambda q1, q2, q12: q12 * slope(q2))
-    if phi2.name == "identity" and (slope := _mean_slope(phi1)):
-        return _elementwise(lambda q1, q2, q12: q12 * slope(q1))
+    if phi1.name == "identity" and (mean_slope := _mean_slope(phi2)):
+        return _elementwise(partial(_stein_dual, mean_slope, 1))
+    if phi2.name == "identity" and (mean_slope := _mean_slope(phi1)):
+        return _elementwise(partial(_stein_dual, mean_slope, 0))
     return None
 
 
@@ -155,15 +156,16 @@ def _gelu_dual(q1: Array, q2: Array, q12: Array) -> Array:
 
     E uP(u)vP(v) = q12 G + (q1q2 + q12²) ∂G/∂q12 + 2q12 (q1 ∂G/∂q1 + q2 ∂G/∂q2).
     """
-    root = jnp.sqrt(1 + q1 + q2 + _det(q1, q2, q12))
+    det = _det(q1, q2, q12)
+    root = jnp.sqrt(1 + q1 + q2 + det)
     g = 0.25 + jnp.arctan2(q12, root) / (2 * math.pi)
-    rest = q1 * q2 + q12 * q12 * (1 - q1 / (1 + q1) - q2 / (1 + q2))
+    rest = det + q12 * q12 * (1 / (1 + q1) + 1 / (1 + q2))
     return q12 * g + rest / (2 * math.pi * root)
 
 
 def _sin_dual(q1: Array, q2: Array, q12: Array) -> Array:
     """e^{−(q1+q2)/2} sinh q12, without overflow at large q12 or cancellation at small q12."""
-    s = jnp.where(q12 < 0, -q12, q12)  # unlike |·|, it has a derivative at 0
+    s = jnp.where(q12 < 0, -q12, q12)  # |q12|, with derivative 1 at 0 by construction
     value = -0.5 * jnp.exp(s - 0.5 * (q1 + q2)) * jnp.expm1(-2 * s)
     return jnp.where(q12 < 0, -value, value)
 
@@ -183,16 +185,21 @@ _DUALS = {
 }
 
 
-def _mean_slope(phi: Activation) -> Callable[[Array], Array] | None:
+def _stein_dual(mean_slope: Function, side: int, *q: Array) -> Array:
+    """E u φ(v) = q12 E φ'(v)."""
+    return q[2] * mean_slope(q[side])
+
+
+def _mean_slope(phi: Activation) -> Function | None:
     """q ↦ E φ'(v), v ~ N(0, q)."""
-    if phi.name == "piecewise_linear":
-        return lambda q: sum(jump * _above(-x, q) for x, jump in _jumps_of_slope(phi))
-    return {
+    slopes: dict[str, Function] = {
         "erf": lambda q: 2 / jnp.sqrt(math.pi * (1 + 2 * q)),
         "gelu": lambda q: jnp.full_like(q, 0.5),
         "sin": lambda q: jnp.exp(-0.5 * q),
         "cos": jnp.zeros_like,
-    }.get(phi.name)
+        "piecewise_linear": partial(_ramps_slope, phi),
+    }
+    return slopes.get(phi.name)
 
 
 # --- E φ(μ + √v z) -----------------------------------------------------------------------------
@@ -204,8 +211,7 @@ def _find_mean(phi: Activation) -> Mean | None:
         return None
     if series := _hermite_series(phi):
         return _elementwise(partial(_polynomial_mean, series))
-    if phi.name in ("relu", "leaky_relu"):
-        a = _left_slope(phi)
+    if (a := _left_slope(phi)) is not None:
         return _elementwise(lambda mu, v: a * mu + (1 - a) * _relu_mean(mu, v))
     if phi.name == "piecewise_linear":
         return _elementwise(partial(_ramps_mean, phi))
@@ -217,7 +223,7 @@ def _polynomial_mean(series, mu: Array, v: Array) -> Array:
     h = [jnp.ones_like(mu), mu]
     for k in range(1, max(n for n, _ in series)):
         h.append((mu * h[k] - math.sqrt(k) * (1 - v) * h[k - 1]) / math.sqrt(k + 1))
-    return sum(c * h[n] for n, c in series)
+    return sum((c * h[n] for n, c in series), jnp.zeros_like(mu))
 
 
 @jax.custom_jvp
@@ -233,7 +239,7 @@ def _relu_mean_jvp(primals, tangents):
     return _relu_mean(*primals), _above(*primals) * dmu + 0.5 * _density(*primals) * dv
 
 
-def _above(mu: ArrayLike, v: Array) -> Array:
+def _above(mu: Array, v: Array) -> Array:
     """P(μ + √v z > 0)."""
     z = mu * jax.lax.rsqrt(jnp.where(v > 0, v, 1.0))
     return jnp.where(v > 0, 0.5 * jax.lax.erfc(-z / math.sqrt(2)), jnp.where(mu > 0, 1.0, 0.0))
@@ -247,8 +253,13 @@ def _density(mu: Array, v: Array) -> Array:
 
 def _ramps_mean(phi: Activation, mu: Array, v: Array) -> Array:
     """φ(h) = y_0 + Σ_i (jump of φ' at x_i) max(h − x_i, 0)."""
-    start = phi.options[0][1][0][1]
-    return start + sum(jump * _relu_mean(mu - x, v) for x, jump in _jumps_of_slope(phi))
+    start = jnp.full_like(mu, phi.options[0][1][0][1])
+    return sum((jump * _relu_mean(mu - x, v) for x, jump in _jumps_of_slope(phi)), start)
+
+
+def _ramps_slope(phi: Activation, q: Array) -> Array:
+    none = jnp.zeros_like(q)
+    return sum((jump * _above(none - x, q) for x, jump in _jumps_of_slope(phi)), none)
 
 
 def _jumps_of_slope(phi: Activation) -> list[tuple[float, float]]:
@@ -310,6 +321,7 @@ def quadrature_dual(
     return dual(phi1, phi2, *_common(q1, q2, q12), order)
 
 
+@partial(jax.jit, static_argnums=(0, 3))
 def _raw_mean(phi: Activation, mu: Array, v: Array, order: int) -> Array:
     r = _sqrt(v)
     z, w = _rule(order, mu, bool(phi.kinks), [_ratio(k - mu, r) for k in phi.kinks])
@@ -329,6 +341,7 @@ def _smooth_mean_jvp(phi, order, primals, tangents):
     return means[0], means[1] * tangents[0] + 0.5 * means[2] * tangents[1]
 
 
+@partial(jax.jit, static_argnums=(0, 1, 5))
 def _raw_dual(phi1, phi2, q1: Array, q2: Array, q12: Array, order: int) -> Array:
     """u = √q1 (A s + B t), v = ±√q2 (A s − B t), s and t independent, A² − B² = |correlation|.
 
@@ -336,7 +349,7 @@ def _raw_dual(phi1, phi2, q1: Array, q2: Array, q12: Array, order: int) -> Array
     integral over s, cut at the kinks, is smooth in t but where two of these lines meet.
     """
     r1, r2 = _sqrt(q1), _sqrt(q2)
-    rho = jnp.clip(_ratio(q12, r1 * r2), -1.0, 1.0)
+    rho = jnp.clip(_ratio(q12, _sqrt(q1 * q2)), -1.0, 1.0)
     sign = jnp.where(rho < 0, -1.0, 1.0).astype(rho.dtype)
     a, b = _sqrt(0.5 * (1 + sign * rho)), _sqrt(0.5 * (1 - sign * rho))
     cuts1 = [_ratio(k, r1) for k in phi1.kinks]
@@ -386,19 +399,20 @@ def _rule(order: int, like: Array, split: bool, cuts: list[Array]) -> tuple[Arra
     """Nodes z and weights of E q(z), z ~ N(0, 1), along a new first axis before that of `like`.
 
     Gauss–Hermite, or Gauss–Legendre between the `cuts` of [−10, 10], outside which the normal law
-    weighs 1e-23; a further cut at 0 halves the longest piece.
+    weighs 1e-23. A further cut near 0 halves the longest piece; not at 0, where it could coincide
+    with a kink, whose motion the derivative of the rule would then share between the two.
     """
-    column = (-1,) + (1,) * like.ndim
-    x, w = _gauss_legendre(order) if split else gauss_hermite(order)
-    x, w = (jnp.asarray(a, like.dtype).reshape(column) for a in (x, w))
+    rule = _gauss_legendre(order) if split else gauss_hermite(order)
+    x, w = (jnp.asarray(a, like.dtype).reshape(-1, *[1] * like.ndim) for a in rule)
     if not split:
-        return tuple(jnp.broadcast_to(a, (order, *like.shape)) for a in (x, w))
-    ends = [jnp.full_like(like, end) for end in (-10.0, 0.0, 10.0)]
+        shape = (order, *like.shape)
+        return jnp.broadcast_to(x, shape), jnp.broadcast_to(w, shape)
+    ends = [jnp.full_like(like, end) for end in (-10.0, 0.123, 10.0)]
     edges = jnp.sort(jnp.stack([*ends, *(jnp.clip(c, -10.0, 10.0) for c in cuts)]), 0)
     half = 0.5 * jnp.diff(edges, axis=0)[:, None]
     z = edges[:-1, None] + half * (1 + x)
     weights = half * w * jnp.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
-    return tuple(a.reshape(-1, *like.shape) for a in (z, weights))
+    return z.reshape(-1, *like.shape), weights.reshape(-1, *like.shape)
 
 
 @lru_cache(maxsize=64)
@@ -423,4 +437,4 @@ def _common(*arrays: ArrayLike) -> list[Array]:
 
 
 def _elementwise(fn: Callable[..., Array]) -> Callable[..., Array]:
-    return lambda *arrays: fn(*_common(*arrays))
+    return jax.jit(lambda *arrays: fn(*_common(*arrays)))

@@ -14,10 +14,15 @@ from .activations import Activation, activation
 
 Output = Literal["trained", "frozen", "unit"]
 
+# Measured on two cores with AVX-512: with inputs longer than this, or with a few rows only, the
+# hidden layer is fastest as rows × neurons; else as neurons × rows.
+_LONG_ROWS = 512
+
 
 class AbstractNeuron(eqx.Module):
-    """A neuron σ*(x; θ). Particles θ (n, D) are kept *unpacked* into a pytree of parts, so that
-    no time step has to cut and join arrays; `pack(unpack(theta))` is `theta`."""
+    """A neuron σ*(x; θ). Particles θ (n, D) are kept *unpacked* into a pytree of parts with the
+    neurons on the last axis, so that no time step cuts, joins or transposes arrays and every loop
+    runs along neurons; `pack(unpack(theta))` is `theta`."""
 
     outputs: eqx.AbstractVar[int]
 
@@ -27,7 +32,7 @@ class AbstractNeuron(eqx.Module):
 
     @abc.abstractmethod
     def unpack(self, theta: Float[Array, "*r n D"]) -> Any:
-        """The parts of θ, e.g. (a, w, b)."""
+        """The parts of θ, e.g. (a, w, b), each with the neurons on its last axis."""
 
     @abc.abstractmethod
     def pack(self, parts: Any) -> Float[Array, "*r n D"]:
@@ -45,13 +50,25 @@ class AbstractNeuron(eqx.Module):
     def trained(self, parts: Any) -> Any:
         """For each part, whether training moves it."""
 
+    def for_chunks(self, parts: Any) -> Any:
+        """The parts laid out for `mix` on many chunks of many rows; a permutation of numbers."""
+        return parts
+
     def __call__(self, x: Float[Array, "m d"], theta: Float[Array, " D"]) -> Array:
         """σ*(x; θ) of one neuron on the rows of x."""
         return self.mix(self.unpack(theta[None]), x, jnp.ones(1, x.dtype))
 
 
 class Ridge(NamedTuple):
-    """Parts of θ = (a, w, b): a (n,) or (n, outputs) or None, w (n, d), b (n,) or None."""
+    """Parts of θ = (a, w, b): a (n,) or (outputs, n) or None, w (d, n), b (n,) or None."""
+
+    a: Array | None
+    w: Array
+    b: Array | None
+
+
+class TallRidge(NamedTuple):
+    """The same parts with w as (n, d), for a hidden layer kept as neurons × rows."""
 
     a: Array | None
     w: Array
@@ -89,34 +106,37 @@ class Neuron(AbstractNeuron):
 
     def unpack(self, theta):
         heads, end = self._heads, theta.shape[-1] - self.bias
-        a = theta[..., 0] if heads == 1 else theta[..., :heads]
-        return Ridge(
-            a if heads else None, theta[..., heads:end], theta[..., end] if self.bias else None
-        )
+        a = theta[..., 0] if heads == 1 else jnp.swapaxes(theta[..., :heads], -1, -2)
+        w = jnp.swapaxes(theta[..., heads:end], -1, -2)
+        return Ridge(a if heads else None, w, theta[..., end] if self.bias else None)
 
     def pack(self, parts):
         a, w, b = parts
-        heads = a[..., None] if self._heads == 1 else a
-        pieces = [heads, w, None if b is None else b[..., None]]
-        return jnp.concatenate([p for p in pieces if p is not None], axis=-1)
+        heads = a[..., None, :] if self._heads == 1 else a
+        rows = [heads, w, None if b is None else b[..., None, :]]
+        return jnp.swapaxes(jnp.concatenate([r for r in rows if r is not None], axis=-2), -1, -2)
 
-    def _hidden(self, parts: Ridge, x: Array) -> Float[Array, "n m"]:
-        # neurons × rows: the layout in which both matrix products of the velocity run fastest
-        h = parts.w @ x.T
-        return self.activation(h if parts.b is None else h + parts.b[:, None])
+    def for_chunks(self, parts):
+        return parts if parts.w.shape[0] >= _LONG_ROWS else TallRidge(parts.a, parts.w.T, parts.b)
 
     def features(self, parts, x):
-        hidden, a = self._hidden(parts, x), parts.a
+        h = x @ parts.w
+        hidden, a = self.activation(h if parts.b is None else h + parts.b).T, parts.a
         if a is None:
             return hidden
-        return a[:, None] * hidden if self.outputs == 1 else a[:, None, :] * hidden[:, :, None]
+        return a[:, None] * hidden if self.outputs == 1 else a.T[:, None, :] * hidden[:, :, None]
 
     def mix(self, parts, x, weights):
-        hidden, a = self._hidden(parts, x), parts.a
-        if a is None:
-            return weights @ hidden
-        a = jax.lax.stop_gradient(a) if self.output == "frozen" else a
-        return (weights * a) @ hidden if self.outputs == 1 else hidden.T @ (weights[:, None] * a)
+        a, w, b = parts
+        a = jax.lax.stop_gradient(a) if self.output == "frozen" and a is not None else a
+        mass = weights if a is None else (weights * a).T
+        if isinstance(parts, TallRidge):
+            h = w @ x.T
+            hidden = self.activation(h if b is None else h + b[:, None])
+            return mass @ hidden if mass.ndim == 1 else hidden.T @ mass
+        h = (x[0] if x.shape[0] == 1 else x) @ w  # one row: a vector product, twice as fast
+        f = self.activation(h if b is None else h + b) @ mass
+        return f[None] if x.shape[0] == 1 else f
 
     def trained(self, parts):
         a = None if parts.a is None else self.output == "trained"
@@ -138,13 +158,13 @@ class CustomNeuron(AbstractNeuron):
         return self.dim
 
     def unpack(self, theta):
-        return theta
+        return jnp.swapaxes(theta, -1, -2)
 
     def pack(self, parts):
-        return parts
+        return jnp.swapaxes(parts, -1, -2)
 
     def features(self, parts, x):
-        return jax.vmap(lambda t: jax.vmap(lambda x: self.fn(x, t))(x))(parts)
+        return jax.vmap(lambda t: jax.vmap(lambda x: self.fn(x, t))(x), in_axes=-1)(parts)
 
     def mix(self, parts, x, weights):
         return jnp.tensordot(weights, self.features(parts, x), axes=1)

@@ -5,22 +5,34 @@ file with its hash and carries a hash of itself, so a folder is always one whole
 that dies leaves the previous manifest and its files in force; a damaged byte is found on reading.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import io
 import json
 import os
 import re
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 MANIFEST = "manifest.json"
-_OURS = re.compile(r"(.+-[0-9a-f]{16}\.npz|manifest\.json|.+\.tmp)$")
+# What `commit` may remove: its own files and its own temporary ones, nothing that a user put there.
+_OURS = re.compile(r"(.+-[0-9a-f]{16}\.npz|manifest\.json)(\.\d+\.tmp)?")
+
+# The hash is of the bytes as they stand, so no other JSON writer has to agree on them.
+_SEALED = re.compile(rb'\{"sha256": "([0-9a-f]{64})",\n"record": (.*)\}\n', re.DOTALL)
 
 
 class DamagedError(ValueError):
     """A file is truncated, altered or missing."""
+
+
+class InUseError(RuntimeError):
+    """Another process is writing to the folder."""
 
 
 def exists(folder: Path) -> bool:
@@ -28,21 +40,57 @@ def exists(folder: Path) -> bool:
     return (Path(folder) / MANIFEST).exists()
 
 
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep the folder for this writer alone; the system lets go of it when the process dies."""
+    _make(Path(folder))
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InUseError(
+                f"{folder} is being written by another run that is still going on. Wait for it, or "
+                "give this run a folder of its own."
+            ) from None
+        except OSError:  # a file system without locks: go on without this guard
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def put(folder: Path, name: str, arrays: dict[str, np.ndarray]) -> dict[str, str]:
     """Write arrays to a file of their own; the entry returned goes into the manifest. Nothing
     refers to the file until `commit` says so."""
     buffer = io.BytesIO()
-    np.savez(buffer, **{k: np.asarray(v) for k, v in arrays.items()})
-    content = buffer.getvalue()
+    with zipfile.ZipFile(buffer, "w") as archive:  # np.savez would pickle what is not numbers
+        for key, value in arrays.items():
+            value = np.asarray(value)
+            if value.dtype.kind not in "biufc":
+                raise TypeError(f"{name}/{key}: an array of {value.dtype} cannot be stored.")
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, value, allow_pickle=False)
+    content = buffer.getbuffer()
     digest = hashlib.sha256(content).hexdigest()
     file = f"{name}-{digest[:16]}.npz"
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    _make(Path(folder))
     _write(Path(folder) / file, content)
     return {"file": file, "sha256": digest}
 
 
 def get(folder: Path, entry: dict[str, str]) -> dict[str, np.ndarray]:
     """The arrays of one entry, if the file is as it was written."""
+    content = verified(folder, entry)
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as data:
+            return {k: data[k] for k in data.files}
+    except Exception as error:  # numpy, zipfile and zlib each raise their own
+        raise DamagedError(f"{Path(folder) / entry['file']} does not hold plain arrays: {error}") from error
+
+
+def verified(folder: Path, entry: dict[str, str]) -> bytes:
+    """The content of one entry's file, if it has the hash in the manifest."""
     path = Path(folder) / entry["file"]
     try:
         content = path.read_bytes()
@@ -50,19 +98,19 @@ def get(folder: Path, entry: dict[str, str]) -> dict[str, np.ndarray]:
         raise DamagedError(f"{path} is missing, though the manifest lists it.") from None
     if hashlib.sha256(content).hexdigest() != entry["sha256"]:
         raise DamagedError(f"{path} is damaged: its content does not have the hash in the manifest.")
-    with np.load(io.BytesIO(content), allow_pickle=False) as data:
-        return {k: data[k] for k in data.files}
+    return content
 
 
 def commit(folder: Path, record: dict[str, Any]) -> None:
     """Make `record` the folder's manifest, all at once; files that it does not list are removed."""
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    _make(folder)
     _write(folder / MANIFEST, _serialise(record))
-    listed = set(_files(record))
+    kept = {MANIFEST, *_files(record)}
     for path in folder.iterdir():
-        if _OURS.match(path.name) and path.name not in listed | {MANIFEST}:
-            path.unlink(missing_ok=True)
+        if _OURS.fullmatch(path.name) and path.name not in kept:
+            with contextlib.suppress(OSError):  # the record is in force; the next commit tries again
+                os.unlink(path)
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -72,42 +120,54 @@ def read(folder: Path) -> dict[str, Any]:
         content = path.read_bytes()
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder} holds no saved run ({MANIFEST} is not there).") from None
-    try:
-        whole = json.loads(content)
-        record = whole["record"]
-    except (ValueError, KeyError, TypeError):
-        raise DamagedError(f"{path} is damaged: it is not the JSON that was written.") from None
-    if _serialise(record) != content:
-        raise DamagedError(f"{path} is damaged: its content does not match the hash it carries.")
+    sealed = _SEALED.fullmatch(content)
+    if sealed is None or hashlib.sha256(sealed[2]).hexdigest().encode() != sealed[1]:
+        raise DamagedError(f"{path} is damaged: its content does not have the hash that it carries.")
+    record = json.loads(sealed[2])
+    if not isinstance(record, dict):
+        raise DamagedError(f"{path} is not a manifest of wideflow: it holds a {type(record).__name__}.")
     return record
 
 
 def _serialise(record: dict[str, Any]) -> bytes:
-    text = json.dumps(record, indent=1, allow_nan=False)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return (json.dumps({"sha256": digest, "record": record}, indent=1, allow_nan=False) + "\n").encode()
+    text = json.dumps(record, indent=1, allow_nan=False).encode()
+    return b'{"sha256": "%s",\n"record": %s}\n' % (hashlib.sha256(text).hexdigest().encode(), text)
 
 
 def _files(record: Any) -> list[str]:
     if isinstance(record, dict):
-        own = [record["file"]] if set(record) == {"file", "sha256"} else []
-        return own + [f for v in record.values() for f in _files(v)]
+        entry = set(record) == {"file", "sha256"} and isinstance(record["file"], str)
+        return [record["file"]] if entry else [f for v in record.values() for f in _files(v)]
     return [f for v in record for f in _files(v)] if isinstance(record, list) else []
 
 
-def _write(path: Path, content: bytes) -> None:
+def _make(folder: Path) -> None:
+    """Make the folder, and its name durable."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        _sync(path.parent)
+
+
+def _write(path: Path, content: Any) -> None:
     """Temporary file → fsync → rename → fsync of the folder."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
+        with open(temporary, "wb", buffering=0) as file:
+            left = memoryview(content)
+            while left:  # an unbuffered write may take a part only
+                left = left[file.write(left) :]
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
         raise
-    descriptor = os.open(path.parent, os.O_RDONLY)
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

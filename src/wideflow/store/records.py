@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 import math
-import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,20 +12,29 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-_TYPES: dict[str, type] = {}
+from .functions import class_hash
+from .functions import function_hash as _function_hash
+
+Fields = Callable[[Any], dict[str, Any]]
+_FIELDS: dict[type, Fields] = {}
+_BUILD: dict[str, Callable[..., Any]] = {}
 
 
-def recorded(*classes: type) -> None:
-    """Make classes known by name, so that `decode` can build them again."""
+def recorded(*classes: type, fields: Fields | None = None, build: Callable[..., Any] | None = None) -> None:
+    """Make classes known by name, so that `decode` can build them again. Dataclasses and named
+    tuples need no more; else `fields(obj)` says what is stored, and `build(**fields)` undoes it."""
     for cls in classes:
-        _TYPES[cls.__name__] = cls
+        _BUILD[cls.__name__] = build or _builder(cls)
+        if fields is not None:
+            _FIELDS[cls] = fields
 
 
 class Unknown:
     """Stands for a user's function that a file names but cannot hold."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, sha256: str):
         self.__name__ = name
+        self.sha256 = sha256
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise ValueError(
@@ -36,24 +45,20 @@ class Unknown:
 
 def encode(obj: Any, arrays: dict[str, np.ndarray], path: str = "") -> Any:
     """`obj` as JSON data, its arrays put into `arrays` under their paths."""
-    inside = lambda value, name: encode(value, arrays, f"{path}.{name}" if path else str(name))  # noqa: E731
+    inside = lambda value, name: encode(value, arrays, f"{path}.{name}" if path else str(name))
     if obj is None or isinstance(obj, bool | int | str):
         return obj
     if isinstance(obj, float):
-        return obj if math.isfinite(obj) else {"number": repr(obj)}
-    if isinstance(obj, np.generic):
-        return inside(np.asarray(obj), "value")
-    if isinstance(obj, jax.Array | np.ndarray):
-        if jnp.issubdtype(obj.dtype, jax.dtypes.prng_key):
-            arrays[path] = np.asarray(jax.random.key_data(obj))
-            return {"key": path, "impl": str(jax.random.key_impl(obj))}
-        arrays[path] = np.asarray(obj)
-        return {"array": path}
+        return float(obj) if math.isfinite(obj) else {"number": repr(float(obj))}
+    if isinstance(obj, jax.Array | np.ndarray | np.generic):
+        return _encode_array(obj, arrays, path or "value")
     if isinstance(obj, dict):
         return {"map": [[k, inside(v, k)] for k, v in obj.items()]}
     fields = _fields(obj)
     if fields is not None:
-        return {"type": type(obj).__name__} | {k: inside(v, k) for k, v in fields.items()}
+        code = class_hash(type(obj))
+        head = {"type": type(obj).__name__} | ({} if code is None else {"code": code})
+        return head | {k: inside(v, k) for k, v in fields.items()}
     if isinstance(obj, tuple | list):
         return {"list": [inside(v, i) for i, v in enumerate(obj)]}
     if callable(obj):
@@ -62,27 +67,36 @@ def encode(obj: Any, arrays: dict[str, np.ndarray], path: str = "") -> Any:
 
 
 def decode(data: Any, arrays: dict[str, np.ndarray], functions: dict[str, Callable] | None = None) -> Any:
-    """The object that `encode` described; user functions come from `functions`, by name."""
-    inside = lambda value: decode(value, arrays, functions)  # noqa: E731
+    """The object that `encode` described; user functions come from `functions`, by name or hash."""
+    inside = lambda value: decode(value, arrays, functions)
     if not isinstance(data, dict):
         return data
+    if "type" in data:
+        name = data["type"]
+        if name not in _BUILD:
+            raise ValueError(f"The record names a type {name!r} that this version does not know.")
+        return _BUILD[name](**{k: inside(v) for k, v in data.items() if k not in ("type", "code")})
     if "number" in data:
         return float(data["number"])
     if "array" in data:
-        return jnp.asarray(arrays[data["array"]])
+        return _decode_array(arrays[data["array"]])
     if "key" in data:
-        impl = data["impl"]
-        return jax.random.wrap_key_data(jnp.asarray(arrays[data["key"]]), impl=impl)
+        return jax.random.wrap_key_data(jnp.asarray(arrays[data["key"]]), impl=data["impl"])
     if "map" in data:
         return {k: inside(v) for k, v in data["map"]}
     if "list" in data:
         return tuple(inside(v) for v in data["list"])
-    if "function" in data:
-        return _function(data, functions or {})
-    name = data["type"]
-    if name not in _TYPES:
-        raise ValueError(f"The record names a type {name!r} that this version does not know.")
-    return _build(_TYPES[name], {k: inside(v) for k, v in data.items() if k != "type"})
+    return _decode_function(data, functions or {})
+
+
+def functions_in(obj: Any) -> dict[str, Callable]:
+    """The functions inside an object by their hash: with them, `decode` builds it whole again."""
+    fields = _fields(obj)
+    if fields is None and callable(obj):
+        return {function_hash(obj): obj}
+    parts = fields if fields is not None else obj
+    parts = parts.values() if isinstance(parts, dict) else parts if isinstance(parts, tuple | list) else ()
+    return {k: fn for part in parts for k, fn in functions_in(part).items()}
 
 
 def fingerprint(*objs: Any) -> str:
@@ -97,10 +111,37 @@ def fingerprint(*objs: Any) -> str:
     return digest.hexdigest()
 
 
+def function_hash(fn: Any) -> str:
+    """A hash of what a function computes (see `wideflow.store.functions`)."""
+    return fn.sha256 if isinstance(fn, Unknown) else _function_hash(fn)
+
+
 def describe(obj: Any) -> Any:
     """`encode` for reading: large arrays are replaced by shape, dtype and hash."""
     arrays: dict[str, np.ndarray] = {}
     return _inline(encode(obj, arrays), arrays)
+
+
+def plain(value: Any) -> Any:
+    """A report as JSON data, whatever is in it: a run must not fail on what it has to tell."""
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(v) for v in value]
+    if hasattr(value, "tolist"):
+        return plain(np.asarray(value).tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": repr(value)}
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def revived(value: Any) -> Any:
+    """What `plain` was given, up to the kinds of numbers and sequences."""
+    if isinstance(value, dict):
+        return (
+            float(value["number"]) if set(value) == {"number"} else {k: revived(v) for k, v in value.items()}
+        )
+    return [revived(v) for v in value] if isinstance(value, list) else value
 
 
 def _inline(data: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -108,7 +149,7 @@ def _inline(data: Any, arrays: dict[str, np.ndarray]) -> Any:
         return [_inline(v, arrays) for v in data]
     if not isinstance(data, dict):
         return data
-    name = data.get("array", data.get("key"))
+    name = None if "type" in data else data.get("array", data.get("key"))
     if name is None:
         return {k: _inline(v, arrays) for k, v in data.items()}
     value = arrays[name]
@@ -119,6 +160,8 @@ def _inline(data: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _fields(obj: Any) -> dict[str, Any] | None:
+    if type(obj) in _FIELDS:
+        return _FIELDS[type(obj)](obj)
     if dataclasses.is_dataclass(obj) and not isinstance(obj, type):
         return {f.name: getattr(obj, f.name) for f in dataclasses.fields(obj)}
     if isinstance(obj, tuple) and hasattr(obj, "_fields"):
@@ -126,27 +169,47 @@ def _fields(obj: Any) -> dict[str, Any] | None:
     return None
 
 
-def _build(cls: type, fields: dict[str, Any]) -> Any:
-    rebuild = getattr(cls, "from_record", None)  # e.g. a named activation finds its own function
-    if rebuild is not None:
-        return rebuild(**fields)
+def _builder(cls: type) -> Callable[..., Any]:
     if issubclass(cls, tuple):
-        return cls(**fields)
-    obj = object.__new__(cls)  # the fields were checked when the object was first made
-    for name, value in fields.items():
-        object.__setattr__(obj, name, value)
-    return obj
+        return cls
+
+    def build(**fields: Any) -> Any:
+        obj = object.__new__(cls)  # the fields were checked when the object was first made
+        for name, value in fields.items():
+            object.__setattr__(obj, name, value)
+        return obj
+
+    return build
 
 
-def _name(fn: Any) -> str:
-    return getattr(fn, "__name__", type(fn).__name__)
+def _encode_array(array: Any, arrays: dict[str, np.ndarray], path: str) -> dict[str, str]:
+    while path in arrays:  # {"a.b": …} beside {"a": {"b": …}}
+        path += "'"
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        arrays[path] = np.asarray(jax.random.key_data(array))
+        return {"key": path, "impl": str(jax.random.key_impl(array))}
+    arrays[path] = np.asarray(array)
+    return {"array": path}
 
 
-def _function(data: dict[str, Any], functions: dict[str, Callable]) -> Callable:
-    name = data["function"]
+def _decode_array(array: np.ndarray) -> jax.Array:
+    out = jnp.asarray(array)
+    if out.dtype != array.dtype:
+        warnings.warn(
+            f"The file holds {array.dtype}, but JAX is set to round it to {out.dtype}. For all digits, "
+            'call jax.config.update("jax_enable_x64", True) before anything else.',
+            stacklevel=2,
+        )
+    return out
+
+
+def _decode_function(data: dict[str, Any], functions: dict[str, Callable]) -> Callable:
+    name, sha256 = data["function"], data["sha256"]
+    if sha256 in functions:
+        return functions[sha256]
     if name not in functions:
-        return Unknown(name)
-    if function_hash(functions[name]) != data["sha256"]:
+        return Unknown(name, sha256)
+    if function_hash(functions[name]) != sha256:
         raise ValueError(
             f"The function {name!r} given to load is not the one the run used: its code or the "
             "values it closes over differ."
@@ -154,38 +217,5 @@ def _function(data: dict[str, Any], functions: dict[str, Callable]) -> Callable:
     return functions[name]
 
 
-def function_hash(fn: Any, depth: int = 0) -> str:
-    """A hash of a function's code, defaults, and what it closes over."""
-    digest = hashlib.sha256()
-    if depth > 8:
-        return ""
-    fn = getattr(fn, "__wrapped__", fn)
-    if hasattr(fn, "func") and hasattr(fn, "keywords"):  # functools.partial
-        pieces = [fn.func, *fn.args, *sorted(fn.keywords.items())]
-    elif isinstance(fn, types.FunctionType):
-        cells = [c.cell_contents for c in fn.__closure__ or ()]
-        named = [fn.__globals__.get(n) for n in fn.__code__.co_names]
-        numbers = [v for v in named if isinstance(v, int | float | str | np.ndarray | jax.Array)]
-        pieces = [fn.__code__, fn.__defaults__ or (), fn.__kwdefaults__ or {}, *cells, *numbers]
-    else:
-        pieces = [_name(fn), type(fn).__name__]
-    for piece in pieces:
-        digest.update(_piece(piece, depth + 1).encode())
-    return digest.hexdigest()
-
-
-def _piece(value: Any, depth: int) -> str:
-    if isinstance(value, types.CodeType):
-        constants = "".join(_piece(c, depth) for c in value.co_consts)
-        return value.co_code.hex() + ",".join(value.co_names) + constants
-    if isinstance(value, jax.Array | np.ndarray):
-        return fingerprint(value)
-    if isinstance(value, tuple | list):
-        return "[" + ",".join(_piece(v, depth) for v in value) + "]"
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{k}:{_piece(v, depth)}" for k, v in value.items()) + "}"
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
-        return repr(value)
-    if _fields(value) is not None:
-        return "".join(f"{k}:{_piece(v, depth)}" for k, v in _fields(value).items())
-    return function_hash(value, depth) if callable(value) else type(value).__name__
+def _name(fn: Any) -> str:
+    return getattr(fn, "__name__", type(fn).__name__)

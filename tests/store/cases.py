@@ -1,0 +1,94 @@
+"""One small run for every dynamics, the same in every process; and what "the same bits" means."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+
+import wideflow as wf
+
+
+def theta_norm(t, state):
+    return (state.theta**2).sum()
+
+
+def first(t, state):
+    return state.theta[0]
+
+
+def _data() -> wf.Risk:
+    rng = np.random.default_rng(0)
+    x = wf.Dataset(rng.normal(size=(24, 2)), rng.normal(size=24))
+    return wf.Risk(wf.Problem(x=x, neuron=wf.Neuron("tanh")))
+
+
+def _law() -> wf.Risk:
+    problem = wf.Problem(x=wf.Gaussian(2), target=wf.single_index("erf"), neuron=wf.Neuron("tanh"), noise=0.1)
+    return wf.Risk(problem, wf.Sample(16))
+
+
+@dataclass(frozen=True)
+class Case:
+    """`make()` builds the dynamics; saved times go from 0 to `end`."""
+
+    name: str
+    make: Callable[[], Any]
+    end: float
+
+    def call(self, rows: int = 5) -> dict[str, Any]:
+        """The arguments of `evolve`."""
+        dynamics = self.make()
+        start = wf.init(dynamics.functional.problem, a=0.5).sample(jax.random.key(7), 5)
+        return {
+            "dynamics": dynamics,
+            "state": start,
+            "ts": np.linspace(0.0, self.end, rows),
+            "key": jax.random.key(3),
+            "observe": [theta_norm, first],
+        }
+
+
+CASES = {
+    case.name: case
+    for case in (
+        Case("GradientDescent", lambda: wf.GradientDescent(_data(), 0.05), 2.0),
+        Case("SGD-law", lambda: wf.SGD(_law(), 0.02, batch=2), 1.0),
+        Case("SGD-law-many-passes", lambda: wf.SGD(_law(), 0.02, one_pass=False), 1.0),
+        Case("SGD-data", lambda: wf.SGD(_data(), 0.02, batch=3), 1.0),
+        Case("SGD-data-one-pass", lambda: wf.SGD(_data(), 0.05, one_pass=True), 1.2),
+        Case("Langevin", lambda: wf.Langevin(_data(), 0.02, beta=50.0, decay=0.1), 1.0),
+        Case("Adam", lambda: wf.Adam(_data(), 0.02, batch=2), 1.0),
+        Case("Optax", lambda: wf.Optax(_data(), optax.sgd(0.02, momentum=0.9), 0.02), 1.0),
+        Case("GradientFlow", lambda: wf.GradientFlow(_data(), rtol=1e-7), 30.0),
+    )
+}
+
+
+def assert_same_bits(one: wf.Run, other: wf.Run) -> None:
+    """Times, observations, snapshots, final state: every number to its last bit."""
+    assert one.status == other.status
+    assert one.keys() == other.keys()
+    _same_arrays(one.t, other.t)
+    for name in one:
+        _same_arrays(one[name], other[name])
+    assert len(one.states) == len(other.states)
+    for a, b in zip([*one.states, one.final], [*other.states, other.final], strict=True):
+        assert jax.tree.structure(a) == jax.tree.structure(b)
+        for left, right in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+            _same_arrays(left, right)
+
+
+def assert_begins(run: wf.Run, whole: wf.Run) -> None:
+    """`run` has the first saved times of `whole`, to the last bit."""
+    rows = whole.rows[: len(run.rows)]
+    cut = wf.Run(rows, run.final, run.status)
+    assert_same_bits(run, cut)
+
+
+def _same_arrays(one: Any, other: Any) -> None:
+    one, other = np.asarray(one), np.asarray(other)
+    assert (one.dtype, one.shape) == (other.dtype, other.shape)
+    assert one.tobytes() == other.tobytes()

@@ -1,0 +1,135 @@
+"""Runs that are killed, at every write and at random moments, and that go on to the same bits."""
+
+import itertools
+import json
+import os
+import queue
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import wideflow as wf
+from store.cases import CASES, assert_begins, assert_same_bits
+from wideflow.store import folder
+
+KILLED = -signal.SIGKILL
+ROWS = 30  # saved times of a run that is killed at random: a second or two of steps and saves
+
+
+class Children:
+    """Runs in processes of their own (see `store/child.py`), one at a time."""
+
+    def __init__(self, cache: Path):
+        self.cache = str(cache)
+        script = Path(__file__).parent / "store" / "child.py"
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([sys.executable, str(script)], stdin=pipe, stdout=pipe, text=True)
+        self.lines: queue.Queue[str] = queue.Queue()
+        self.listener = threading.Thread(target=self._listen, daemon=True)
+        self.listener.start()
+
+    def _listen(self) -> None:
+        for line in self.process.stdout:
+            self.lines.put(line.strip())
+        self.lines.put("gone")
+
+    def run(self, case: str, rows: int, after: float | None = None, by=signal.SIGKILL, **job) -> int:
+        """Make a run; send it a signal so many seconds `after` its beginning. Returns its exit code."""
+        job |= {"case": case, "rows": rows, "cache": self.cache}
+        self.process.stdin.write(json.dumps(job) + "\n")
+        self.process.stdin.flush()
+        pid, due = 0, None
+        while True:
+            try:
+                line = self.lines.get(timeout=120.0 if due is None else max(0.0, due - time.monotonic()))
+            except queue.Empty:
+                assert due is not None, "the child does not answer"
+                os.kill(pid, by)
+                due = None
+                continue
+            assert line != "gone", "the process that starts the children has ended"
+            word, _, number = line.partition(" ")
+            pid = int(number) if word == "pid" else pid
+            if word == "ended":
+                return int(number)
+            if line == "begins" and after is not None:
+                due = time.monotonic() + after
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        assert self.process.wait(timeout=60) == 0
+        self.listener.join()
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def children(tmp_path_factory):
+    made = Children(tmp_path_factory.mktemp("compiled"))
+    yield made
+    made.close()
+
+
+def whole(children: Children, case: str, rows: int, path: Path) -> wf.Run:
+    """The run that nobody interrupts; it also fills the compilation cache for those to come."""
+    assert children.run(case, rows, save=str(path / "whole"), warm=True) == 0
+    warmed = path / "warm"  # what a process that stops and goes on compiles besides
+    assert children.run(case, rows, folder=str(warmed), warm=True) == 0
+    run = wf.load(path / "whole")
+    assert run.status == "ok" and len(run.rows) == rows
+    assert_same_bits(wf.load(warmed), run)
+    return run
+
+
+def test_killed_at_every_write_of_a_save(children, tmp_path):
+    """The third save of a run replaces files of the second; Adam carries moments and a key."""
+    expected = whole(children, "Adam", 5, tmp_path)
+    loaded = []
+    for operation in itertools.count():
+        path = tmp_path / f"killed-{operation}"
+        code = children.run("Adam", 5, folder=str(path), kill=[2, operation])
+        if code == 0:  # the save has fewer operations than that
+            break
+        assert code == KILLED
+        partial = wf.load(path)
+        assert partial.status == "interrupted"
+        assert_begins(partial, expected)
+        loaded.append(len(partial.rows))
+        assert_same_bits(wf.evolve(**CASES["Adam"].call(5), checkpoint=path), expected)
+        assert_same_bits(wf.load(path), expected)
+    # Four files, each: open, write, second half of the write, fsync, rename, and open, fsync and
+    # close of the folder; then the carry and the final state that are no longer listed.
+    assert operation == 4 * 8 + 2
+    # The new manifest is in force from its rename on, and not before.
+    turn = 3 * 8 + 5
+    assert loaded == [2] * turn + [3] * (operation - turn)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["SGD-law", "Langevin", "Adam", "GradientFlow"])
+def test_killed_at_random_moments(children, tmp_path, case):
+    """Eight kills for each of four dynamics, anywhere from the first compilation to the last save."""
+    expected = whole(children, case, ROWS, tmp_path)
+    begun = time.monotonic()
+    assert children.run(case, ROWS, folder=str(tmp_path / "timed")) == 0
+    lasts = time.monotonic() - begun
+    draw, kills, path = random.Random(case), 0, None
+    for attempt in range(100):
+        if path is None:
+            path = tmp_path / f"run-{attempt}"
+        code = children.run(case, ROWS, folder=str(path), after=draw.uniform(0.0, lasts))
+        assert code in (0, KILLED)
+        kills += code == KILLED
+        if folder.exists(path):
+            assert_begins(wf.load(path), expected)
+        if code == 0:
+            assert_same_bits(wf.load(path), expected)
+            path = None
+            if kills >= 8:
+                return
+    raise AssertionError(f"{kills} kills and no end after 100 attempts")

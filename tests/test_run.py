@@ -1,0 +1,190 @@
+"""A run on disk is the run in memory."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import wideflow as wf
+from store.cases import CASES, assert_same_bits
+from wideflow.run import Row
+from wideflow.store import folder
+
+
+def bump(x, theta):
+    return theta[0] * jnp.exp(-jnp.sum((x - theta[1:]) ** 2))
+
+
+def bumps(x, theta):
+    return jnp.stack([bump(x, theta), -bump(x, theta)])
+
+
+def softsign(h):
+    return h / (1 + jnp.abs(h))
+
+
+def tanh(h):  # the name of a known activation, and another function
+    return 2 * jnp.tanh(h)
+
+
+def made(neuron, d=2, n=4, dtype=jnp.float64, alpha=1.5):
+    """Particles with weights and a scale of their own."""
+    rng = np.random.default_rng(1)
+    weights = rng.uniform(0.5, 1.0, n)
+    theta = jnp.asarray(rng.normal(size=(n, neuron.size(d))), dtype)
+    return wf.Particles(theta, (weights / weights.sum()).astype(dtype), alpha, neuron)
+
+
+def run_of(state, times=(0.0, 1.0)):
+    """A run without an evolution: the same state at some times."""
+    rows = [Row(t, {"risk": np.asarray(1.0 - t), "vector": np.arange(3) * t}, state) for t in times]
+    return wf.Run(tuple(rows), state, "ok", "", {"steps": 3, "error": np.inf}, {"sources": ["mei2018"]})
+
+
+STATES = {
+    "float64": made(wf.Neuron("erf")),
+    "float32": made(wf.Neuron("erf"), dtype=jnp.float32),
+    "bias": made(wf.Neuron("relu", bias=True)),
+    "outputs": made(wf.Neuron("gelu", outputs=3)),
+    "frozen": made(wf.Neuron("tanh", output="frozen")),
+    "unit": made(wf.Neuron("tanh", output="unit", bias=True)),
+    "options": made(wf.Neuron(wf.activation("leaky_relu", slope=0.2))),
+    "degree": made(wf.Neuron(wf.activation("hermite", degree=3))),
+    "knots": made(wf.Neuron(wf.activation("piecewise_linear", knots=((-1, -1), (0.5, 2), (1, 1))))),
+    "wide": made(wf.Neuron("tanh"), d=30, n=500),
+    "one": made(wf.Neuron("tanh"), d=1, n=1),
+}
+OWN = {
+    "activation": (made(wf.Neuron(softsign)), {"softsign": softsign}),
+    "kinks": (made(wf.Neuron(wf.Activation("abs", jnp.abs, kinks=(0.0,)))), {"abs": jnp.abs}),
+    "namesake": (made(wf.Neuron(tanh)), {"tanh": tanh}),
+    "neuron": (made(wf.CustomNeuron(bump, 3)), {"bump": bump}),
+    "neuron with outputs": (made(wf.CustomNeuron(bumps, 3, outputs=2)), {"bumps": bumps}),
+}
+X = np.random.default_rng(2).normal(size=(7, 2))
+
+
+@pytest.mark.parametrize("state", STATES.values(), ids=STATES)
+def test_what_is_saved_is_what_is_loaded(state, tmp_path):
+    run = run_of(state)
+    loaded = wf.load(run.save(tmp_path / "run"))
+    assert_same_bits(loaded, run)
+    assert loaded.final.neuron == state.neuron  # so that nothing is compiled again for it
+    d = next(d for d in range(1, 99) if state.neuron.size(d) == state.theta.shape[1])
+    x = np.random.default_rng(2).normal(size=(7, d))
+    assert np.array_equal(loaded.final(x), state(x))
+    assert (loaded.message, loaded.info, loaded.provenance) == (run.message, run.info, run.provenance)
+
+
+@pytest.mark.parametrize("state, functions", OWN.values(), ids=OWN)
+def test_own_functions_come_back_by_name(state, functions, tmp_path):
+    path = run_of(state).save(tmp_path / "run")
+    loaded = wf.load(path, functions=functions)
+    assert_same_bits(loaded, run_of(state))
+    assert np.array_equal(loaded.states[0](X), state(X))
+
+
+@pytest.mark.parametrize("state, functions", OWN.values(), ids=OWN)
+def test_without_own_functions_the_numbers_are_there(state, functions, tmp_path):
+    (name,) = functions
+    loaded = wf.load(run_of(state).save(tmp_path / "run"))
+    assert np.array_equal(loaded.final.theta, state.theta)
+    with pytest.raises(ValueError, match=f"your own function '{name}'.*functions={{'{name}': {name}}}"):
+        loaded.final(X)
+    # saved once more, it still asks for the same function
+    again = wf.load(loaded.save(tmp_path / "again"), functions=functions)
+    assert np.array_equal(again.final(X), state(X))
+
+
+@pytest.mark.parametrize("state, functions", OWN.values(), ids=OWN)
+def test_another_function_of_the_same_name_is_refused(state, functions, tmp_path):
+    path = run_of(state).save(tmp_path / "run")
+    other = {name: lambda *args: 0.0 for name in functions}
+    with pytest.raises(ValueError, match="is not the one the run used"):
+        wf.load(path, functions=other)
+
+
+def test_a_run_answers(tmp_path):
+    run = run_of(STATES["float64"])
+    assert np.array_equal(run.t, [0.0, 1.0])
+    assert np.array_equal(run["risk"], [1.0, 0.0]) and run["vector"].shape == (2, 3)
+    assert list(run) == run.keys() == ["risk", "vector"] and "risk" in run
+    assert len(run.states) == 2
+    with pytest.raises(KeyError, match=r"'nope' was not observed; this run has risk, vector\."):
+        run["nope"]
+    (paper,) = run.citations()
+    assert "Montanari" in paper
+    assert repr(run) == "Run(run, ok, 2 times, t = 1, risk = 0)"
+
+
+def test_a_run_without_saved_times(tmp_path):
+    empty = wf.Run((), STATES["bias"], "interrupted", "Stopped.")
+    loaded = wf.load(empty.save(tmp_path))
+    assert_same_bits(loaded, empty)
+    assert (loaded.keys(), len(loaded.t), loaded.states) == ([], 0, [])
+    assert repr(loaded) == "Run(run, interrupted, 0 times, empty)"
+    with pytest.raises(KeyError, match="no saved time yet"):
+        loaded["risk"]
+
+
+def test_a_run_of_an_evolution(tmp_path):
+    run = wf.evolve(**CASES["Langevin"].call(3), snapshots=False)
+    loaded = wf.load(run.save(tmp_path))
+    assert_same_bits(loaded, run)
+    assert loaded.states == [] and loaded.info == run.info and loaded.provenance == run.provenance
+    assert loaded.provenance["seed"] == [0, 3] and loaded.provenance["dtype"] == "float64"
+    assert any("Langevin" in paper for paper in loaded.citations())
+    assert repr(loaded).startswith("Run(Langevin, ok, 3 times, t = 1, risk = ")
+
+
+def test_replicas_are_kept(tmp_path):
+    """A leading axis on θ and one risk for each replica."""
+    one = STATES["float64"]
+    state = jax.tree.map(lambda v: jnp.stack([v, 2 * v]), one)
+    run = wf.Run((Row(0.0, {"risk": np.array([1.0, 3.0])}, state),), state)
+    loaded = wf.load(run.save(tmp_path))
+    assert_same_bits(loaded, run)
+    assert "risk = 2" in repr(loaded)
+
+
+def test_saving_again_replaces_the_run(tmp_path):
+    run_of(STATES["wide"]).save(tmp_path)
+    smaller = wf.Run((), STATES["bias"])
+    assert_same_bits(wf.load(smaller.save(tmp_path)), smaller)
+    assert len(list(tmp_path.iterdir())) == 2  # nothing of the first is left
+
+
+def test_saving_does_not_cost_a_checkpoint(tmp_path):
+    """The folder of a checkpoint holds more than a run: what is needed to go on."""
+    call = CASES["GradientDescent"].call(3)
+    run = wf.evolve(**call, checkpoint=tmp_path)
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    run.save(tmp_path)  # it is there already
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+    with pytest.raises(ValueError, match="holds the checkpoint of another run"):
+        run_of(STATES["bias"]).save(tmp_path)
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_digits_that_jax_cannot_hold_are_told(tmp_path):
+    run_of(STATES["float64"]).save(tmp_path)
+    with jax.enable_x64(False), pytest.warns(UserWarning, match="holds float64, but JAX is set to round"):
+        loaded = wf.load(tmp_path)
+    assert loaded.final.dtype == jnp.float32
+    assert loaded["risk"].dtype == np.float64  # observations are NumPy's, and whole
+
+
+def test_there_is_nothing_to_load(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"holds no saved run \(manifest\.json is not there\)"):
+        wf.load(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError):
+        run_of(STATES["bias"]).save(tmp_path / "file")
+
+
+def test_no_code_and_no_path_is_written(tmp_path):
+    """Names and hashes of functions only: no import path, no source."""
+    run_of(OWN["neuron"][0]).save(tmp_path)
+    text = (tmp_path / folder.MANIFEST).read_text()
+    assert '"function": "bump"' in text
+    assert "test_run" not in text and "jnp" not in text and "wideflow" not in text
