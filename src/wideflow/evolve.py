@@ -25,6 +25,8 @@ Observer = Callable[[float, Any], Any]
 # Seconds that one piece of an interval should take: short enough for Ctrl-C and a live bar.
 _PIECE = (0.1, 0.5)
 _FIRST = 16  # steps in the first piece, before it is known how long a step takes
+# A run's own stream: the same key may have drawn the start, particle j by fold_in(key, j), j < 2³¹.
+_STREAM = 2**32 - 1
 # Settings of JAX that the bits of a run depend on.
 _SETTINGS = ("jax_enable_x64", "jax_threefry_partitionable", "jax_default_matmul_precision")
 
@@ -88,8 +90,8 @@ class _Loop:
 
     def __init__(self, dynamics, ts, observers, snapshots, key, start, origin):
         self.dynamics, self.ts, self.observers, self.snapshots = dynamics, ts, observers, snapshots
-        self.key, self.start, self.origin = key, start, origin
-        self.carry, self.current = dynamics.init(start, key), start
+        self.key, self.start, self.origin = jax.random.fold_in(key, _STREAM), start, origin
+        self.carry, self.current = dynamics.init(start, self.key), start
         self.rows: list[Row] = []
         self.info: dict[str, Any] = {}
         self.trouble: dict[str, str] = {}

@@ -5,8 +5,7 @@ REFERENCES = {
     "over-parameterized models using optimal transport. NeurIPS 2018.",
     "hu2021": "K. Hu, Z. Ren, D. Šiška, Ł. Szpruch. Mean-field Langevin dynamics and energy "
     "landscape of neural networks. Ann. Inst. H. Poincaré Probab. Statist. 57, 2021.",
-    "kidger2021": "P. Kidger. On neural differential equations. DPhil thesis, Oxford, 2021 "
-    "(diffrax).",
+    "kidger2021": "P. Kidger. On neural differential equations. DPhil thesis, Oxford, 2021 (diffrax).",
     "kingma2015": "D. P. Kingma, J. Ba. Adam: a method for stochastic optimization. ICLR 2015.",
     "mei2018": "S. Mei, A. Montanari, P.-M. Nguyen. A mean field view of the landscape of "
     "two-layer neural networks. PNAS 115(33), 2018.",

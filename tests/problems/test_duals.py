@@ -1,6 +1,6 @@
 """Closed duals against quadrature, quadrature against exact integrals, both against sampling.
 
-Tolerances: `EXACT` is what the brief of §7 asks for; the measured errors are below 1e-12, so it
+Tolerances: `EXACT` is ten digits of numbers of order one; the measured errors are below 1e-12, so it
 leaves room for rounding on other machines while any wrong factor misses it by far.
 """
 
@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from wideflow.problems.activations import Activation, activation, derivative
-from wideflow.problems.duals import closed_dual, closed_mean, gauss_mean, quadrature_dual
+from wideflow.problems.dual_quadrature import gauss_mean, quadrature_dual
+from wideflow.problems.duals import closed_dual, closed_mean
 
 EXACT = dict(rtol=0, atol=1e-10)
 
@@ -272,7 +273,7 @@ def test_second_derivatives_with_kinks():
 
 def test_function_with_a_jump():
     """Sheppard: P(u > 0, v > 0) = (π − ϑ)/(2π), whose derivative is 1/(2π√(1 − ρ²))."""
-    step = Activation("step", lambda h: jnp.where(h > 0, 1.0, 0.0), kinks=(0.0,))
+    step = Activation("step", lambda h: jnp.where(h >= 0, 1.0, 0.0), kinks=(0.0,))
     rho = np.array([-0.9, 0.0, 0.5])
     values = quadrature_dual(step, step, 1.0, 1.0, rho, 32)
     np.testing.assert_allclose(values, (np.pi - np.arccos(rho)) / (2 * np.pi), **EXACT)
@@ -287,7 +288,7 @@ def test_hermite_rule_converges_for_tanh():
     """Both rules, which share no node, agree; and the orders in the docstring are enough."""
     cut = Activation("tanh", jnp.tanh, kinks=(0.0,))
     rho = np.array([0.0, 0.5, 0.99, 1.0, -0.7])
-    for q, order in ((1.0, 88), (4.0, 300)):
+    for q, order in ((1.0, 88), (4.0, 320)):
         values = quadrature_dual("tanh", "tanh", q, q, q * rho, order)
         reference = quadrature_dual(cut, cut, q, q, q * rho, 64)
         np.testing.assert_allclose(values, reference, **EXACT)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jax
@@ -19,12 +20,14 @@ def first(t, state):
     return state.theta[0]
 
 
+@cache
 def _data() -> wf.Risk:
     rng = np.random.default_rng(0)
     x = wf.Dataset(rng.normal(size=(24, 2)), rng.normal(size=24))
     return wf.Risk(wf.Problem(x=x, neuron=wf.Neuron("tanh")))
 
 
+@cache
 def _law() -> wf.Risk:
     problem = wf.Problem(x=wf.Gaussian(2), target=wf.single_index("erf"), neuron=wf.Neuron("tanh"), noise=0.1)
     return wf.Risk(problem, wf.Sample(16))
@@ -40,7 +43,7 @@ class Case:
 
     def call(self, rows: int = 5) -> dict[str, Any]:
         """The arguments of `evolve`."""
-        dynamics = self.make()
+        dynamics = _made(self)
         start = wf.init(dynamics.functional.problem, a=0.5).sample(jax.random.key(7), 5)
         return {
             "dynamics": dynamics,
@@ -49,6 +52,11 @@ class Case:
             "key": jax.random.key(3),
             "observe": [theta_norm, first],
         }
+
+
+@cache  # an optimiser made anew would be compiled anew
+def _made(case: Case) -> Any:
+    return case.make()
 
 
 CASES = {

@@ -20,9 +20,7 @@ def w2_line(
     levels = jnp.sort(jnp.concatenate([levels_x, levels_y]))
     widths = jnp.diff(levels, prepend=0.0)
     middles = levels - widths / 2
-    at = lambda points, steps: points[  # noqa: E731
-        jnp.minimum(jnp.searchsorted(steps, middles), points.shape[0] - 1)
-    ]
+    at = lambda points, steps: points[jnp.minimum(jnp.searchsorted(steps, middles), points.shape[0] - 1)]
     gap = at(sorted_x, levels_x) - at(sorted_y, levels_y)
     return jnp.sqrt(jnp.sum(widths * gap**2))
 

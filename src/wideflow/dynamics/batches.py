@@ -65,7 +65,7 @@ class Fresh(AbstractBatches):
     batch: int = eqx.field(static=True)
 
     def draw(self, key, steps):
-        one = lambda k: self.problem.sample(_data_key(key, k), self.batch)  # noqa: E731
+        one = lambda k: self.problem.sample(_data_key(key, k), self.batch)
         return jax.vmap(one)(steps)
 
     @property

@@ -38,12 +38,8 @@ class GradientFlow(AbstractDynamics):
     error estimate, Tsit5 by default; Dopri8 is the better choice below tolerances of 1e-9."""
 
     functional: AbstractFunctional
-    rtol: float = eqx.field(
-        default=1e-6, converter=lambda v: positive("GradientFlow(rtol)", v), kw_only=True
-    )
-    atol: float = eqx.field(
-        default=1e-8, converter=lambda v: positive("GradientFlow(atol)", v), kw_only=True
-    )
+    rtol: float = eqx.field(default=1e-6, converter=lambda v: positive("GradientFlow(rtol)", v), kw_only=True)
+    atol: float = eqx.field(default=1e-8, converter=lambda v: positive("GradientFlow(atol)", v), kw_only=True)
     solver: Any = eqx.field(default=None, kw_only=True)
     max_steps: int = eqx.field(
         static=True, default=100_000, converter=lambda v: count("max_steps", v), kw_only=True
@@ -104,12 +100,10 @@ def _init(flow: GradientFlow, state: Particles) -> Carry:
     term, solver, controller = _method(flow, state)
     zero = jnp.zeros((), state.dtype)
     order = solver.error_order(term)
-    t_next, control = controller.init(
-        term, zero, zero + 1, state.parts, None, None, solver.func, order
-    )
+    t_next, control = controller.init(term, zero, zero + 1, state.parts, None, None, solver.func, order)
     solver_state = solver.init(term, zero, t_next, state.parts, None)
     jumped, k = jnp.zeros((), bool), jnp.zeros((), jnp.int32)
-    step = lambda: solver.step(term, zero, t_next, state.parts, None, solver_state, jumped)  # noqa: E731
+    step = lambda: solver.step(term, zero, t_next, state.parts, None, solver_state, jumped)
     dense = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(step)[2])
     control = jax.tree.map(jnp.asarray, control)
     return Carry(zero, zero, state, dense, t_next, solver_state, control, jumped, k, k)
@@ -130,13 +124,11 @@ def _advance(flow: GradientFlow, carry: Carry, t1: Array, most: Array) -> tuple[
 
     def step(c: Carry) -> Carry:
         parts = c.state.parts
-        new, error, dense, solver_state, _ = solver.step(
-            term, c.t, c.t_next, parts, None, c.solver, c.jumped
-        )
+        new, error, dense, solver_state, _ = solver.step(term, c.t, c.t_next, parts, None, c.solver, c.jumped)
         keep, t, t_next, jumped, control, _ = controller.adapt_step_size(
             c.t, c.t_next, parts, new, None, error, order, c.controller
         )
-        choose = lambda a, b: jax.tree.map(lambda a, b: jnp.where(keep, a, b), a, b)  # noqa: E731
+        choose = lambda a, b: jax.tree.map(lambda a, b: jnp.where(keep, a, b), a, b)
         return Carry(
             choose(c.t, c.t_before),
             t,

@@ -30,7 +30,7 @@ def largest_stable_step(
 
 @eqx.filter_jit
 def _top_eigenvalue(functional: AbstractFunctional, particles: Particles) -> Array:
-    drift = lambda parts: functional.drift(particles.with_parts(parts))  # noqa: E731
+    drift = lambda parts: functional.drift(particles.with_parts(parts))
 
     def unit(tree: Any) -> tuple[Any, Array]:
         norm = jnp.sqrt(sum(jnp.sum(v**2) for v in jax.tree.leaves(tree)))

@@ -197,7 +197,9 @@ class Quadrature(eqx.Module):
         nodes = problem.quadrature(self.order)
         if nodes is None:
             name = type(problem.x).__name__
-            raise ValueError(f"There is no affordable Gauss rule for {name} in d = {problem.d}; try wf.Sample(m).")
+            raise ValueError(
+                f"There is no affordable Gauss rule for {name} in d = {problem.d}; try wf.Sample(m)."
+            )
         order = self.order or problem.x.default_order()
         return (ByNodes(problem, nodes, 0.5 * problem.noise**2, "Gauss quadrature", order),)
 

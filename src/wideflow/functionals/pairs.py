@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..problems.activations import Activation
-from ..problems.duals import closed_dual, closed_mean, gauss_mean, quadrature_dual
+from ..problems.dual_quadrature import gauss_mean, quadrature_dual
+from ..problems.duals import closed_dual, closed_mean
 from ..problems.laws import Gaussian
 from ..problems.losses import Squared
 from ..problems.neurons import Neuron
@@ -17,8 +18,8 @@ from ..problems.targets import Ridges
 from ..states.chunks import in_blocks, joined
 from ..states.particles import Particles
 
-# Pairs of neurons held at once: 2²² keeps a block of U and its cotangents within tens of MB.
-_PAIRS = 2**22
+# Pairs of neurons held at once: 2¹⁹ keeps a block of U and its cotangents near the cache (measured).
+_PAIRS = 2**19
 # Nodes for E φ*(u)φ(v) where the link φ* and the neuron's φ have no common closed form.
 _ORDER = 128
 
@@ -120,7 +121,7 @@ class Pairs(eqx.Module):
 
     def value(self, particles: Particles) -> Float[Array, ""]:
         """R = ½E[y²] + ½α∫(V + Ψ)dρ."""
-        both = lambda block: self.v(block) + self.psi(block, particles)  # noqa: E731
+        both = lambda block: self.v(block) + self.psi(block, particles)
         total = self._blocks(both, particles.parts, particles.n) @ particles.weights
         return self.half_square(particles.dtype) + 0.5 * particles.alpha * total
 

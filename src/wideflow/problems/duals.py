@@ -1,4 +1,4 @@
-"""Gaussian expectations of activations (theory.md §7), in closed form and by quadrature.
+"""Gaussian expectations of activations (theory.md §7), in closed form.
 
 (u, v) is centred Gaussian with variances q1, q2 and covariance q12. All functions act elementwise
 on broadcastable arrays, follow their dtype, and are differentiable forwards and backwards.
@@ -12,7 +12,7 @@ so that they are right on the diagonal q12 = √(q1 q2), where autodiff of the f
 
 import math
 from collections.abc import Callable
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +20,8 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .activations import Activation, Function, activation, derivative, jumps
-from .nodes import gauss_hermite
+from .activations import Activation, Function, activation
+from .elementwise import arctan2, common, ratio
 
 Spec = str | Activation | Function
 Dual = Callable[[ArrayLike, ArrayLike, ArrayLike], Array]
@@ -127,7 +127,7 @@ def _relu_dual_jvp(primals, tangents):
     """E φ'φ' = (π−ϑ)/(2π), ½ E φ''(u)φ(v) = √(q1q2) sinϑ/(4π q1)."""
     (q1, q2, _), (d1, d2, d12) = primals, tangents
     area, angle = _wedge(*primals)
-    shear = 0.5 * (_ratio(area, q1) * d1 + _ratio(area, q2) * d2)
+    shear = 0.5 * (ratio(area, q1) * d1 + ratio(area, q2) * d2)
     return _relu_dual(*primals), ((math.pi - angle) * d12 + shear) / (2 * math.pi)
 
 
@@ -136,7 +136,7 @@ def _wedge(q1: Array, q2: Array, q12: Array) -> tuple[Array, Array]:
     # √(q·q) is q to the last digit, so that ϑ = 0 exactly on the diagonal.
     s = jnp.sqrt(q1 * q2)
     area = jnp.sqrt(jnp.maximum((s - q12) * (s + q12), 0.0))
-    return area, jnp.arctan2(area, q12)
+    return area, arctan2(area, q12)
 
 
 def _det(q1: Array, q2: Array, q12: Array) -> Array:
@@ -148,7 +148,7 @@ def _det(q1: Array, q2: Array, q12: Array) -> Array:
 def _erf_dual(q1: Array, q2: Array, q12: Array) -> Array:
     """(2/π) asin(2q12/√((1+2q1)(1+2q2))), as an arctangent: asin is steep at large q1 = q12."""
     adjacent = jnp.sqrt(1 + 2 * (q1 + q2) + 4 * _det(q1, q2, q12))
-    return 2 / math.pi * jnp.arctan2(2 * q12, adjacent)
+    return 2 / math.pi * arctan2(2 * q12, adjacent)
 
 
 def _gelu_dual(q1: Array, q2: Array, q12: Array) -> Array:
@@ -158,7 +158,7 @@ def _gelu_dual(q1: Array, q2: Array, q12: Array) -> Array:
     """
     det = _det(q1, q2, q12)
     root = jnp.sqrt(1 + q1 + q2 + det)
-    g = 0.25 + jnp.arctan2(q12, root) / (2 * math.pi)
+    g = 0.25 + arctan2(q12, root) / (2 * math.pi)
     rest = det + q12 * q12 * (1 / (1 + q1) + 1 / (1 + q2))
     return q12 * g + rest / (2 * math.pi * root)
 
@@ -281,160 +281,5 @@ _MEANS = {
 }
 
 
-# --- quadrature --------------------------------------------------------------------------------
-
-
-def gauss_mean(phi: Spec, mu: ArrayLike, v: ArrayLike, order: int) -> Array:
-    """E φ(μ + √v z), z ~ N(0, 1): `order` Gauss–Hermite nodes for a smooth φ.
-
-    With kinks, z is cut there, and each piece of [−10, 10] has `order` Gauss–Legendre nodes, of
-    which 32 give 13 digits for piecewise linear φ. Smooth φ: see `quadrature_dual`.
-    """
-    phi = activation(phi)
-    mean = _raw_mean if phi.kinks else _smooth_mean
-    return mean(phi, *_common(mu, v), order)
-
-
-def quadrature_dual(
-    phi1: Spec, phi2: Spec, q1: ArrayLike, q2: ArrayLike, q12: ArrayLike, order: int
-) -> Array:
-    """E φ1(u)φ2(v) by a product rule: Gauss–Hermite for a smooth pair, cut at the kinks otherwise.
-
-    Nodes per dimension for an absolute error of 1e-10 at any correlation, measured:
-
-    | pair | variances 1 | variances 4 |
-    |---|---|---|
-    | sin–sin; polynomials of degree k | 16; k + 1 | 24; k + 1 |
-    | gelu–gelu | 32 | 96 |
-    | erf–erf | 50 | 160 |
-    | tanh–tanh | 88 | 300 |
-    | relu–relu, piecewise linear (nodes per piece) | 24 | 24 |
-    | tanh–tanh with `kinks=(0.0,)` (nodes per piece) | 32 | 36 |
-
-    As the last row shows, the cut rule is the better one for a φ that is steep on the scale √q.
-
-    Derivatives, by Price's theorem, hold on the diagonal too, and so long as φ1 and φ2 are
-    continuous; where φ jumps they are those of the rule, which fail at correlation ±1.
-    """
-    phi1, phi2 = activation(phi1), activation(phi2)
-    dual = _raw_dual if jumps(phi1) or jumps(phi2) else _price_dual
-    return dual(phi1, phi2, *_common(q1, q2, q12), order)
-
-
-@partial(jax.jit, static_argnums=(0, 3))
-def _raw_mean(phi: Activation, mu: Array, v: Array, order: int) -> Array:
-    r = _sqrt(v)
-    z, w = _rule(order, mu, bool(phi.kinks), [_ratio(k - mu, r) for k in phi.kinks])
-    return jnp.sum(w * phi(mu + r * z), 0)
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0, 3))
-def _smooth_mean(phi: Activation, mu: Array, v: Array, order: int) -> Array:
-    return _raw_mean(phi, mu, v, order)
-
-
-@_smooth_mean.defjvp
-def _smooth_mean_jvp(phi, order, primals, tangents):
-    """∂/∂μ = E φ' and ∂/∂v = ½ E φ'', which hold at v = 0 too."""
-    first = derivative(phi)
-    means = [_smooth_mean(f, *primals, order) for f in (phi, first, derivative(first))]
-    return means[0], means[1] * tangents[0] + 0.5 * means[2] * tangents[1]
-
-
-@partial(jax.jit, static_argnums=(0, 1, 5))
-def _raw_dual(phi1, phi2, q1: Array, q2: Array, q12: Array, order: int) -> Array:
-    """u = √q1 (A s + B t), v = ±√q2 (A s − B t), s and t independent, A² − B² = |correlation|.
-
-    Lines of kinks cross the direction of s at 45° or more, whatever the correlation, so the inner
-    integral over s, cut at the kinks, is smooth in t but where two of these lines meet.
-    """
-    r1, r2 = _sqrt(q1), _sqrt(q2)
-    rho = jnp.clip(_ratio(q12, _sqrt(q1 * q2)), -1.0, 1.0)
-    sign = jnp.where(rho < 0, -1.0, 1.0).astype(rho.dtype)
-    a, b = _sqrt(0.5 * (1 + sign * rho)), _sqrt(0.5 * (1 - sign * rho))
-    cuts1 = [_ratio(k, r1) for k in phi1.kinks]
-    cuts2 = [_ratio(k, sign * r2) for k in phi2.kinks]
-    rule = partial(_rule, order, q12, bool(cuts1 or cuts2))
-
-    def add(total, node):
-        t, weight = node
-        s, w = rule([(c - b * t) / a for c in cuts1] + [(c + b * t) / a for c in cuts2])
-        product = phi1(r1 * (a * s + b * t)) * phi2(sign * r2 * (a * s - b * t))
-        return total + weight * jnp.sum(w * product, 0), None
-
-    # One outer node at a time, so that the memory is that of the inner rule.
-    outer = rule([_ratio(c1 - c2, 2 * b) for c1 in cuts1 for c2 in cuts2])
-    return jax.lax.scan(add, jnp.zeros_like(q12), outer)[0]
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1, 5))
-def _price_dual(phi1, phi2, q1: Array, q2: Array, q12: Array, order: int) -> Array:
-    return _raw_dual(phi1, phi2, q1, q2, q12, order)
-
-
-@_price_dual.defjvp
-def _price_dual_jvp(phi1, phi2, order, primals, tangents):
-    (q1, q2, q12), (d1, d2, d12) = primals, tangents
-    both = quadrature_dual(derivative(phi1), derivative(phi2), *primals, order)
-
-    def half_curvature(phi, other, q, q_other):
-        """½ E φ''(u)φ2(v); with kinks, φ'' by Stein: E uφ'(u)φ2(v) = q1 E φ''φ2 + q12 E φ'φ2'."""
-        if not phi.kinks:
-            return 0.5 * quadrature_dual(derivative(derivative(phi)), other, q, q_other, q12, order)
-        radial = quadrature_dual(_radial(phi), other, q, q_other, q12, order)
-        return _ratio(0.5 * (radial - q12 * both), q)
-
-    tangent = both * d12 + half_curvature(phi1, phi2, q1, q2) * d1
-    tangent = tangent + half_curvature(phi2, phi1, q2, q1) * d2
-    return _price_dual(phi1, phi2, *primals, order), tangent
-
-
-@cache
-def _radial(phi: Activation) -> Activation:
-    """h ↦ h φ'(h)."""
-    return Activation(f"h {phi.name}'", lambda h: h * derivative(phi)(h), kinks=phi.kinks)
-
-
-def _rule(order: int, like: Array, split: bool, cuts: list[Array]) -> tuple[Array, Array]:
-    """Nodes z and weights of E q(z), z ~ N(0, 1), along a new first axis before that of `like`.
-
-    Gauss–Hermite, or Gauss–Legendre between the `cuts` of [−10, 10], outside which the normal law
-    weighs 1e-23. A further cut near 0 halves the longest piece; not at 0, where it could coincide
-    with a kink, whose motion the derivative of the rule would then share between the two.
-    """
-    rule = _gauss_legendre(order) if split else gauss_hermite(order)
-    x, w = (jnp.asarray(a, like.dtype).reshape(-1, *[1] * like.ndim) for a in rule)
-    if not split:
-        shape = (order, *like.shape)
-        return jnp.broadcast_to(x, shape), jnp.broadcast_to(w, shape)
-    ends = [jnp.full_like(like, end) for end in (-10.0, 0.123, 10.0)]
-    edges = jnp.sort(jnp.stack([*ends, *(jnp.clip(c, -10.0, 10.0) for c in cuts)]), 0)
-    half = 0.5 * jnp.diff(edges, axis=0)[:, None]
-    z = edges[:-1, None] + half * (1 + x)
-    weights = half * w * jnp.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
-    return z.reshape(-1, *like.shape), weights.reshape(-1, *like.shape)
-
-
-@lru_cache(maxsize=64)
-def _gauss_legendre(order: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.polynomial.legendre.leggauss(order)
-
-
-def _sqrt(x: Array) -> Array:
-    """√x with derivative 0, not ∞, at x ≤ 0."""
-    return jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1.0)), 0.0)
-
-
-def _ratio(x: ArrayLike, y: Array) -> Array:
-    """x/y, and 0 where y = 0."""
-    return jnp.where(y == 0, 0.0, x / jnp.where(y == 0, 1.0, y))
-
-
-def _common(*arrays: ArrayLike) -> list[Array]:
-    """Broadcast to one shape and one float dtype."""
-    dtype = jnp.result_type(float, *arrays)
-    return jnp.broadcast_arrays(*(jnp.asarray(a, dtype) for a in arrays))
-
-
 def _elementwise(fn: Callable[..., Array]) -> Callable[..., Array]:
-    return jax.jit(lambda *arrays: fn(*_common(*arrays)))
+    return jax.jit(lambda *arrays: fn(*common(*arrays)))

@@ -72,9 +72,7 @@ class Gaussian(AbstractLaw):
             return
         sigma = finite("Gaussian(covariance)", covariance).astype(float)
         if sigma.shape not in ((d,), (d, d)):
-            raise ValueError(
-                f"Gaussian(covariance) must have shape ({d},) or ({d}, {d}), got {sigma.shape}."
-            )
+            raise ValueError(f"Gaussian(covariance) must have shape ({d},) or ({d}, {d}), got {sigma.shape}.")
         if sigma.ndim == 1:
             values, vectors = sigma, None
         else:
@@ -167,9 +165,7 @@ class Mixture(AbstractLaw):
         return True
 
     def sample(self, key, m):
-        which = jax.random.categorical(
-            jax.random.fold_in(key, 1), jnp.log(self.weights), shape=(m,)
-        )
+        which = jax.random.categorical(jax.random.fold_in(key, 1), jnp.log(self.weights), shape=(m,))
         z = jax.random.normal(key, (m, self.d))
         x = jnp.zeros_like(z)
         for c, component in enumerate(self.components):
@@ -180,18 +176,13 @@ class Mixture(AbstractLaw):
         _affordable(order, self.d)
         parts = [component.rule(order) for component in self.components]
         x = np.concatenate([p[0] for p in parts])
-        y = np.concatenate(
-            [np.full(len(p[2]), float(v)) for p, v in zip(parts, self.labels, strict=True)]
-        )
-        weights = np.concatenate(
-            [p[2] * float(w) for p, w in zip(parts, self.weights, strict=True)]
-        )
+        y = np.concatenate([np.full(len(p[2]), float(v)) for p, v in zip(parts, self.labels, strict=True)])
+        weights = np.concatenate([p[2] * float(w) for p, w in zip(parts, self.weights, strict=True)])
         return x, y, weights
 
     def gaussians(self):
         return tuple(
-            (self.weights[c], component, self.labels[c])
-            for c, component in enumerate(self.components)
+            (self.weights[c], component, self.labels[c]) for c, component in enumerate(self.components)
         )
 
 
