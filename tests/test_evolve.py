@@ -6,6 +6,7 @@ import importlib
 import itertools
 import os
 import re
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -169,8 +170,9 @@ def test_own_functions_are_whole_after_going_on(tmp_path):
             assert np.array_equal(state(data.x), seen)
 
 
-def test_ctrl_c_in_a_save_loses_nothing(whole, monkeypatch, tmp_path):
+def test_ctrl_c_in_a_save_loses_nothing(whole, pieces, monkeypatch, tmp_path):
     """In each write of every save in turn; the run comes back, and the folder stays whole."""
+    pieces(1000)
     case, fsync = CASES["Langevin"], os.fsync
     # Two saved times and the end: four files, four, three, and two fsyncs a file.
     for at in range(2 * (4 + 4 + 3)):
@@ -383,6 +385,14 @@ def relu_problem(seed):
     return wf.Risk(problem), wf.init(problem).sample(jax.random.key(seed), 8)
 
 
+def assert_stable(dynamics, start):
+    """The risk falls by a third or more (SGD hovers above the minimum) and nowhere doubles; an
+    unstable step multiplies it by orders of magnitude within this time."""
+    run = wf.evolve(dynamics, start, np.linspace(0.0, 30.0, 31))
+    assert run.status == "ok"
+    assert run["risk"][-1] < 0.67 * run["risk"][0] and run["risk"].max() < 2 * run["risk"][0]
+
+
 DESCENTS = {"GradientDescent": wf.GradientDescent, "SGD": lambda risk, step: wf.SGD(risk, step, batch=4)}
 
 
@@ -399,14 +409,19 @@ def test_a_step_that_is_too_large_is_told(kind, seed, monkeypatch, tmp_path):
     assert 1 <= len(run.rows) < 40 and np.isfinite(run["risk"]).all()
     assert np.isfinite(run.final.theta).all()
     assert_same_bits(wf.load(tmp_path), run)
-    # The suggestion is really stable: the risk falls to a half or less.
-    better = wf.evolve(kind(risk, suggested(run.message)), start, np.linspace(0.0, 30.0, 11))
-    assert better.status == "ok"
-    assert better["risk"][-1] < 0.5 * better["risk"][0]
+    assert_stable(kind(risk, suggested(run.message)), start)
     # To try again would end in the same way: nothing is computed.
     monkeypatch.setattr(wf.Descent, "advance", lambda *args: pytest.fail("work was done"))
     with pytest.warns(UserWarning, match="The run diverged"):
         assert_same_bits(wf.evolve(**call), run)
+
+
+@pytest.mark.xfail(strict=True, reason="advice looks at the start alone, and the curvature grows from there")
+def test_the_suggested_step_is_stable_where_curvature_grows():
+    risk, start = relu_problem(0)
+    with pytest.warns(UserWarning, match="The run diverged"):
+        run = wf.evolve(wf.GradientDescent(risk, 30.0), start, np.arange(40) * 30.0)
+    assert_stable(wf.GradientDescent(risk, suggested(run.message)), start)
 
 
 def test_a_run_that_diverges_before_its_first_time(tmp_path):
@@ -490,14 +505,9 @@ def test_saved_times_do_not_change_a_flow(whole):
     assert few.info["steps"] == many.info["steps"] > 20
 
 
-@contextlib.contextmanager
-def recompiled():
-    """Constants of compiled code are read anew, and no such code is left behind."""
-    jax.clear_caches()
-    try:
-        yield
-    finally:
-        jax.clear_caches()
+def recompiled(call):
+    """The same run, but code compiled before is not used again: another name is another constant."""
+    return call | {"dynamics": replace(call["dynamics"], name="another")}
 
 
 STOCHASTIC = ["SGD-law", "SGD-law-many-passes", "SGD-data", "SGD-data-one-pass", "Adam"]
@@ -516,14 +526,12 @@ def test_draws_do_not_depend_on_how_many_are_made_ahead(name):
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)
-@pytest.mark.parametrize("ahead", [1, 100])
-def test_runs_do_not_depend_on_how_many_are_made_ahead(name, ahead, whole, monkeypatch):
+def test_runs_do_not_depend_on_how_many_are_made_ahead(name, whole, monkeypatch):
     expected, call = whole(CASES[name]), CASES[name].call()
     before = call["dynamics"].batches.block
-    monkeypatch.setattr(batches, "_AHEAD", ahead)
+    monkeypatch.setattr(batches, "_AHEAD", 1)
     assert call["dynamics"].batches.block < before
-    with recompiled():
-        assert_same_bits(wf.evolve(**call), expected)
+    assert_same_bits(wf.evolve(**recompiled(call)), expected)
 
 
 @pytest.mark.parametrize("name", [*STOCHASTIC, "Langevin"])
@@ -531,8 +539,7 @@ def test_draws_do_not_depend_on_the_chunks_of_data(name, whole, monkeypatch):
     """Another order of summation and nothing else: other draws would differ in the first digit."""
     used = []
     monkeypatch.setattr(engine, "chunk_rows", lambda *sizes: used.append(sizes) or 1)
-    with recompiled():
-        run = wf.evolve(**CASES[name].call())
+    run = wf.evolve(**recompiled(CASES[name].call()))
     assert used
     # 50 steps or so, each rounding in the 16th digit; errors grow by little over t <= 1.2
     assert np.allclose(run.final.theta, whole(CASES[name]).final.theta, rtol=1e-12, atol=1e-13)
@@ -541,11 +548,10 @@ def test_draws_do_not_depend_on_the_chunks_of_data(name, whole, monkeypatch):
 def test_widths_are_nested():
     """Particle j is a function of (key, j): a narrow network is the beginning of a wide one."""
     problem = wf.Problem(x=wf.Gaussian(3), target=wf.single_index("erf"), neuron=wf.Neuron("tanh", bias=True))
-    laws = [wf.init(problem), wf.init(problem, a=wf.Signs(), w=wf.Uniform(), b=wf.Normal(1.0, 2.0))]
-    for law, key in itertools.product(laws, [jax.random.key(0), jax.random.key(1)]):
-        narrow, wide = law.sample(key, 30), law.sample(key, 300)
-        assert np.array_equal(narrow.theta, wide.theta[:30])
-        assert not np.array_equal(narrow.theta, law.sample(jax.random.key(2), 30).theta)
+    law, key = wf.init(problem, w=wf.Uniform(), b=wf.Normal(1.0, 2.0)), jax.random.key(0)
+    narrow, wide = law.sample(key, 30), law.sample(key, 300)
+    assert np.array_equal(narrow.theta, wide.theta[:30])
+    assert not np.array_equal(narrow.theta, law.sample(jax.random.key(2), 30).theta)
 
 
 def test_a_run_does_not_draw_what_its_start_has_drawn():
@@ -553,7 +559,8 @@ def test_a_run_does_not_draw_what_its_start_has_drawn():
     key = jax.random.key(0)
     problem = wf.Problem(x=wf.Gaussian(4), target=wf.single_index("erf"), neuron=wf.Neuron("tanh"))
     start = wf.init(problem).sample(key, 6)
-    noise = wf.evolve(wf.Langevin(0.0 * wf.Risk(problem), 0.5, beta=1.0), start, np.arange(7) * 0.5, key=key)
+    flat = 0.0 * wf.Risk(problem, wf.Sample(4))
+    noise = wf.evolve(wf.Langevin(flat, 0.5, beta=1.0), start, np.arange(7) * 0.5, key=key)
     moves = np.diff([state.theta for state in noise.states], axis=0)
     drawn = np.asarray(start.theta)[:, 1:] * 2.0  # w ~ N(0, I/4), so this is N(0, I) as `moves` is
     for step in moves:

@@ -1,6 +1,7 @@
 """Gradient flow of wide neural networks: finite width, mean-field limit, lazy limit."""
 
 from .checkpoint import Checkpoint
+from .diagnostics.scaling import fit_slope
 from .distances.bures import w2_gaussian
 from .distances.one_dimension import w2_line
 from .dynamics.descent import Descent
@@ -21,6 +22,7 @@ from .problems.neurons import CustomNeuron, Neuron
 from .problems.nodes import Nodes
 from .problems.problem import Problem
 from .problems.targets import hermite, multi_index, polynomial, single_index, teacher
+from .report.comparison import Comparison, compare
 from .run import Run, load
 from .states.particles import Particles
 from .states.starts import Constant, Law, Normal, Signs, Uniform, init

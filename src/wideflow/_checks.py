@@ -18,14 +18,27 @@ def nearest(given: str, known: Iterable[str]) -> str:
 def positive(name: str, value: Any, *, zero: bool = False, infinite: bool = False) -> float:
     """`value` as a float, if it is a number > 0 (or >= 0 with `zero`, or +inf with `infinite`)."""
     allowed = ("a number >= 0" if zero else "a number > 0") + (" or inf" if infinite else "")
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be {allowed}, got {value!r}.") from None
-    good = number >= 0 if zero else number > 0
-    if not good or (math.isinf(number) and not infinite):
+    given = _real(value)
+    good = given >= 0 if zero else given > 0
+    if not good or (math.isinf(given) and not infinite):
         raise ValueError(f"{name} must be {allowed}, got {value!r}.")
-    return number
+    return given
+
+
+def number(name: str, value: Any) -> float:
+    """`value` as a float, if it is a finite number."""
+    given = _real(value)
+    if not math.isfinite(given):
+        raise ValueError(f"{name} must be a finite number, got {value!r}.")
+    return given
+
+
+def _real(value: Any) -> float:
+    """`value` as a float; NaN if it is not a number (a string and an array of one are none)."""
+    try:
+        return math.nan if isinstance(value, str | bytes) or np.ndim(value) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def count(name: str, value: Any, *, least: int = 1) -> int:
@@ -36,9 +49,27 @@ def count(name: str, value: Any, *, least: int = 1) -> int:
     return int(value)
 
 
+def function(name: str, value: Any) -> Any:
+    """`value`, if it can be called."""
+    if not callable(value):
+        raise ValueError(f"{name} must be a JAX function, got {value!r}.")
+    return value
+
+
+def key(name: str, value: Any) -> Any:
+    """`value`, if it is a key of jax.random."""
+    dtype = str(getattr(value, "dtype", None))
+    if not (dtype.startswith("key<") or dtype == "uint32"):
+        raise ValueError(f"{name} must be a key such as jax.random.key(0), got {value!r}.")
+    return value
+
+
 def finite(name: str, array: Any) -> np.ndarray:
     """`array` as a NumPy array, if every entry is a finite number; the first bad entry is named."""
-    values = np.asarray(array)
+    try:
+        values = np.asarray(array)
+    except (TypeError, ValueError) as error:  # ragged rows
+        raise ValueError(f"{name} must be an array of numbers: {error}") from None
     if values.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got dtype {values.dtype}.")
     bad = ~np.isfinite(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)

@@ -8,9 +8,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._checks import number
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
 from ..states.particles import Particles
+
+
+def traced(tree: Any) -> Any:
+    """Python floats as arrays, so that another temperature or noise does not recompile."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, tree)
 
 
 class AbstractFunctional(eqx.Module):
@@ -45,7 +51,7 @@ class AbstractFunctional(eqx.Module):
 
     def velocity(self, particles: Particles) -> Float[Array, "n D"]:
         """−∇potential at every particle, joined to (n, D)."""
-        return particles.neuron.pack(_drift(self, particles))
+        return particles.neuron.pack(_drift(traced(self), particles))
 
     def gradient(self, particles: Particles) -> Float[Array, "n D"]:
         """∇_θj of the energy at finite width: −weights_j · velocity_j."""
@@ -69,7 +75,9 @@ class AbstractFunctional(eqx.Module):
         return Sum((self, other))
 
     def __mul__(self, factor: Any) -> "AbstractFunctional":
-        return Scaled(factor, self)
+        if isinstance(factor, jax.core.Tracer):
+            return Scaled(factor, self)
+        return Scaled(number("The factor of a functional", factor), self)
 
     __rmul__ = __mul__
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -9,10 +10,11 @@ from jaxtyping import Array, Float
 from ..problems.losses import AbstractLoss
 from ..problems.neurons import AbstractNeuron
 from ..problems.nodes import Nodes
-from ..states.chunks import NEURONS, chunk_rows, chunked, in_blocks, is_wide, joined
+from ..states.chunks import NEURONS, chunk_rows, chunked, in_blocks, in_chunks, is_wide, joined
 from ..states.particles import Particles
 
 _FEW_ROWS = 32  # below this many rows, laying out the parts anew costs more than it saves
+_BLOCK_ROWS = 256  # rows to take at once against a block of neurons
 
 
 def sweep(particles: Particles, nodes: Nodes, loss: AbstractLoss) -> tuple[Float[Array, ""], Any]:
@@ -23,9 +25,14 @@ def sweep(particles: Particles, nodes: Nodes, loss: AbstractLoss) -> tuple[Float
     in the neuron's parts. The data is scanned in chunks; two matrix products a chunk for a ridge
     neuron, and nothing of size rows × neurons is ever held. Very wide networks are taken in blocks
     of neurons too, at the price of computing the hidden layer twice."""
-    data = Nodes(nodes.x.astype(particles.dtype), nodes.y, nodes.weights.astype(particles.dtype))
+    data = nodes.astype(particles.dtype)
     walk = _by_blocks if is_wide(particles.n, particles.dtype) else _by_chunks
     return walk(particles, data, loss)
+
+
+# Compiled apart, so that asking for the risk alone does not pay for the velocity.
+risk_of = eqx.filter_jit(lambda particles, nodes, loss: sweep(particles, nodes, loss)[0])
+velocity_of = eqx.filter_jit(lambda particles, nodes, loss: sweep(particles, nodes, loss)[1])
 
 
 def _pull(neuron: AbstractNeuron, parts: Any, x: Array, signal: Array, unit: Array) -> Any:
@@ -59,17 +66,17 @@ def _by_chunks(particles: Particles, data: Nodes, loss: AbstractLoss) -> tuple[A
         return chunk(particles.parts, data)
     parts, back = jax.vjp(neuron.for_chunks, particles.parts)
     zero = jnp.zeros((), particles.dtype), jax.tree.map(jnp.zeros_like, parts)
-    chunks = jax.tree.map(lambda v: chunked(v, rows), data)
+    chunks = in_chunks(data, rows)
     add = lambda total, data: (_add(total, chunk(parts, data)), None)
     risk, velocity = jax.lax.scan(add, zero, chunks)[0]
     return risk, back(velocity)[0]
 
 
 def _by_blocks(particles: Particles, data: Nodes, loss: AbstractLoss) -> tuple[Array, Any]:
-    neuron, rows = particles.neuron, 256
+    neuron, rows = particles.neuron, min(_BLOCK_ROWS, data.m)
     blocks = jax.tree.map(lambda v: in_blocks(v, NEURONS), particles.parts)
-    masses = chunked(particles.weights, NEURONS)  # padded with weight 0
-    chunks = jax.tree.map(lambda v: chunked(v, rows), data)
+    masses = chunked(particles.weights, NEURONS, pad="constant")  # the copies weigh 0
+    chunks = in_chunks(data, rows)
 
     def forward(f, block):
         parts, weights = neuron.for_chunks(block[0]), block[1]

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._checks import function
 from ..problems.neurons import AbstractNeuron, Ridge
 from ..states.particles import Particles
 from .base import AbstractFunctional
@@ -71,7 +72,9 @@ class PathNorm(AbstractPenalty):
 
     def q(self, parts, neuron):
         if not isinstance(parts, Ridge):
-            raise ValueError("PathNorm needs a neuron a φ(⟨w, x⟩ + b); for others use wf.Moment(q).")
+            raise ValueError(
+                f"PathNorm needs a neuron a φ(⟨w, x⟩ + b), got {neuron!r}; for others use wf.Moment(q)."
+            )
         inner = _norm(parts.w) if parts.b is None else _norm(parts.w, parts.b)
         return inner if parts.a is None else _norm(parts.a) * inner
 
@@ -79,7 +82,12 @@ class PathNorm(AbstractPenalty):
 class Moment(AbstractPenalty):
     """∫q(θ)dρ for any differentiable JAX function q of one θ ∈ R^D."""
 
-    fn: Callable[[Array], Array] = eqx.field(static=True)
+    fn: Callable[[Array], Array] = eqx.field(
+        static=True, converter=lambda fn: function("Moment(fn)", fn)
+    )
 
     def q(self, parts, neuron):
-        return self.fn(neuron.pack(jax.tree.map(lambda p: p[..., None], parts))[0])
+        value = jnp.asarray(self.fn(neuron.pack(jax.tree.map(lambda p: p[..., None], parts))[0]))
+        if value.shape != ():
+            raise ValueError(f"Moment(fn) must map one θ to one number, got shape {value.shape}.")
+        return value

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import count, finite, fits, positive
+from .._checks import count, finite, fits, function, positive
 from .nodes import gaussian_rule, sphere_rule
 
 # A product rule is called affordable up to this many points: (order)^d with d ≤ 3.
@@ -37,9 +37,8 @@ class AbstractLaw(eqx.Module):
         return None
 
     def default_order(self) -> int | None:
-        """The order that about 10⁴ points allow: ten digits on smooth functions for d = 1 and 2, five
-        for d = 3; None in higher dimension."""
-        return {1: 256, 2: 96, 3: 24}.get(self.d)
+        """The order to take when none is asked for; None where there is no rule."""
+        return None
 
     def gaussians(self) -> "tuple[tuple[float, Gaussian, float | None], ...] | None":
         """(probability, centred Gaussian, label) of each component if that is what this law is."""
@@ -50,13 +49,20 @@ def _cast(x: np.ndarray) -> Array:
     return jnp.asarray(x, dtype=jnp.result_type(float))
 
 
-def _affordable(order: int, d: int) -> int:
-    if d > 3 or order**d > _MOST_NODES:
+def _affordable(order: int, d: int, points: int) -> int:
+    if d > 3 or points > _MOST_NODES:
         raise ValueError(
-            f"A product rule of order {order} in d = {d} has {order}^{d} points (allowed: d <= 3 "
-            f"and at most {_MOST_NODES}). Try a lower order, or expectation=wf.Sample(m)."
+            f"A product rule of order {order} in d = {d} is too large: allowed are d <= 3 and at most "
+            f"{_MOST_NODES} points, this one would have {points:.3g}. Try a lower order, or "
+            "expectation=wf.Sample(m)."
         )
     return order
+
+
+def _product_order(d: int) -> int | None:
+    """The order that about 10⁴ points allow: ten digits on smooth functions for d = 1 and 2, five
+    for d = 3."""
+    return {1: 256, 2: 96, 3: 24}.get(d)
 
 
 class Gaussian(AbstractLaw):
@@ -77,7 +83,11 @@ class Gaussian(AbstractLaw):
             values, vectors = sigma, None
         else:
             if not np.allclose(sigma, sigma.T, rtol=1e-6, atol=1e-12):
-                raise ValueError("Gaussian(covariance) must be symmetric.")
+                gap = np.abs(sigma - sigma.T).max()
+                raise ValueError(
+                    f"Gaussian(covariance) must be symmetric, got entries that differ by {gap:.3g} "
+                    "from their mirror images. Try (C + C.T) / 2."
+                )
             values, vectors = np.linalg.eigh(sigma)
         if values.min() < -1e-6 * max(values.max(), 0.0) or values.max() <= 0:
             raise ValueError(
@@ -102,8 +112,11 @@ class Gaussian(AbstractLaw):
         return self.colour(jax.random.normal(key, (m, self.d))), None
 
     def rule(self, order):
-        z, weights = gaussian_rule(self.d, _affordable(order, self.d))
+        z, weights = gaussian_rule(self.d, _affordable(order, self.d, order**self.d))
         return np.asarray(self.colour(_cast(z))), None, weights
+
+    def default_order(self):
+        return _product_order(self.d)
 
     def gaussians(self):
         return ((1.0, self, None),)
@@ -126,7 +139,8 @@ class Sphere(AbstractLaw):
         return z * (math.sqrt(self.d) / jnp.linalg.norm(z, axis=1, keepdims=True)), None
 
     def rule(self, order):
-        points, weights = sphere_rule(self.d, _affordable(order, self.d))
+        size = order if self.d == 2 else order * ((order + 1) // 2)
+        points, weights = sphere_rule(self.d, _affordable(order, self.d, size))
         return math.sqrt(self.d) * points, None, weights
 
     def default_order(self):
@@ -142,17 +156,22 @@ class Mixture(AbstractLaw):
     d: int = eqx.field(static=True)
 
     def __init__(self, components, labels, weights=None):
+        listed = isinstance(components, list | tuple)
+        if not listed or not components or not all(isinstance(c, Gaussian) for c in components):
+            raise ValueError(
+                f"Mixture(components) must be a list of one or more wf.Gaussian laws, got {components!r}."
+            )
         components = tuple(components)
-        if not components or not all(isinstance(c, Gaussian) for c in components):
-            raise ValueError("Mixture(components) must be a non-empty list of wf.Gaussian laws.")
         if len({c.d for c in components}) > 1:
-            raise ValueError(f"Mixture components differ in d: {[c.d for c in components]}.")
+            raise ValueError(
+                f"Mixture(components) must live in one R^d, got d = {[c.d for c in components]}."
+            )
         k = len(components)
         labels = finite("Mixture(labels)", labels)
         weights = finite("Mixture(weights)", np.full(k, 1 / k) if weights is None else weights)
         if labels.shape != (k,) or weights.shape != (k,):
             raise ValueError(
-                f"Mixture of {k} components needs {k} labels and weights, got shapes "
+                f"Mixture(labels) and Mixture(weights) must have shape ({k},), one entry a component, got "
                 f"{labels.shape} and {weights.shape}."
             )
         if (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
@@ -173,12 +192,15 @@ class Mixture(AbstractLaw):
         return x, self.labels[which]
 
     def rule(self, order):
-        _affordable(order, self.d)
+        _affordable(order, self.d, len(self.components) * order**self.d)
         parts = [component.rule(order) for component in self.components]
         x = np.concatenate([p[0] for p in parts])
         y = np.concatenate([np.full(len(p[2]), float(v)) for p, v in zip(parts, self.labels, strict=True)])
         weights = np.concatenate([p[2] * float(w) for p, w in zip(parts, self.weights, strict=True)])
         return x, y, weights
+
+    def default_order(self):
+        return _product_order(self.d)
 
     def gaussians(self):
         return tuple(
@@ -196,7 +218,8 @@ def two_gaussians(d: int, delta: float) -> Mixture:
 
 
 class Dataset(AbstractLaw):
-    """A finite data set: rows of X with labels y, and weights summing to 1 (equal by default)."""
+    """A finite data set: rows of X with labels y, and weights (equal by default), which are scaled to
+    sum to 1."""
 
     x: Float[Array, "m d"]
     y: Array
@@ -207,22 +230,27 @@ class Dataset(AbstractLaw):
     def __init__(self, X, y, weights=None):  # noqa: N803 (X is the contract's name)
         x = finite("Dataset(X)", X)
         y = finite("Dataset(y)", y)
-        if x.ndim != 2 or x.shape[0] < 1:
-            hint = " Try X.reshape(len(X), -1)." if x.ndim > 2 else " Try X[:, None]."
-            raise ValueError(f"Dataset(X) must have shape (m, d), got {x.shape}.{hint}")
-        if y.shape[:1] != x.shape[:1]:
-            raise ValueError(f"Dataset: X has {x.shape[0]} rows but y has shape {y.shape}.")
+        if x.ndim != 2 or 0 in x.shape:
+            hint = {1: " Try X[:, None].", 2: ""}.get(x.ndim, " Try X.reshape(len(X), -1).")
+            raise ValueError(f"Dataset(X) must have shape (m, d), m, d >= 1, got {x.shape}.{hint}")
+        if y.shape[:1] != x.shape[:1] or y.ndim > 2:
+            raise ValueError(
+                f"Dataset(y) must have one label or one row of labels for each of the {x.shape[0]} rows "
+                f"of X, got shape {y.shape}."
+            )
         m = x.shape[0]
         self.equal = weights is None
         omega = np.full(m, 1 / m) if weights is None else finite("Dataset(weights)", weights)
         if omega.shape != (m,) or (omega < 0).any() or not omega.sum() > 0:
             raise ValueError(
-                f"Dataset(weights) must be {m} numbers >= 0, not all 0, got shape {omega.shape}."
+                f"Dataset(weights) must be {m} numbers >= 0, not all 0, got shape {omega.shape} with "
+                f"sum {omega.sum()} and least entry {omega.min(initial=np.inf)}."
             )
         float_type = x.dtype if x.dtype.kind == "f" else np.dtype(float)
         dtype = jax.dtypes.canonicalize_dtype(float_type)
         self.x = jnp.asarray(x, dtype)
-        self.y = jnp.asarray(y, dtype if y.dtype.kind == "f" else None)
+        # labels 0…255 as integers with a sign, so that −y is minus y
+        self.y = jnp.asarray(y, dtype if y.dtype.kind == "f" else int if y.dtype.kind in "ub" else None)
         self.weights = jnp.asarray(omega / omega.sum(), dtype)
         self.d = x.shape[1]
 
@@ -252,15 +280,19 @@ class Sampler(AbstractLaw):
     brings_labels: bool = eqx.field(static=True)
 
     def __init__(self, fn, d: int, labelled: bool = False):
-        self.fn, self.d, self.brings_labels = fn, count("Sampler(d)", d), bool(labelled)
-        drawn = jax.eval_shape(lambda k: fn(k, 3), jax.random.key(0))
-        x = drawn[0] if isinstance(drawn, tuple) else drawn
-        if isinstance(drawn, tuple) != self.brings_labels or x.shape != (3, d):
-            raise ValueError(
-                f"Sampler: fn(key, 3) must return x of shape (3, {d})"
-                f"{' and y' if labelled else ''}, got {jax.tree.map(lambda a: a.shape, drawn)}."
-                f"{'' if labelled else ' Set labelled=True if fn returns (x, y).'}"
-            )
+        self.fn, self.d = function("Sampler(fn)", fn), count("Sampler(d)", d)
+        self.brings_labels = bool(labelled)
+        try:
+            drawn = jax.eval_shape(lambda k: fn(k, 3), jax.random.key(0))
+        except Exception as error:
+            raise ValueError(f"Sampler(fn) cannot be traced by JAX as fn(key, 3): {error}") from error
+        wanted = f"x of shape (3, {d})" + (" and y of 3 rows, as a tuple" if labelled else "")
+        pair = drawn if isinstance(drawn, tuple) else (drawn,)
+        shapes = [getattr(v, "shape", None) for v in pair]
+        good = isinstance(drawn, tuple) == self.brings_labels and len(pair) == 1 + self.brings_labels
+        if not good or shapes[0] != (3, d) or (labelled and (shapes[1] or ())[:1] != (3,)):
+            hint = "" if labelled else " Set labelled=True if fn returns (x, y)."
+            raise ValueError(f"Sampler(fn): fn(key, 3) must return {wanted}, got {drawn}.{hint}")
 
     @property
     def labelled(self):

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import count
+from .._checks import count, function, nearest
 from .activations import Activation, activation
 
 Output = Literal["trained", "frozen", "unit"]
@@ -54,6 +54,22 @@ class AbstractNeuron(eqx.Module):
         """The parts laid out for `mix` on many chunks of many rows; a permutation of numbers."""
         return parts
 
+    def check(self, d: int) -> None:
+        """Raise if this is not a neuron on R^d."""
+        float_type = jnp.result_type(float)
+        x, theta = (jax.ShapeDtypeStruct(s, float_type) for s in ((3, d), (2, self.size(d))))
+        try:
+            network = lambda x, theta: self.mix(self.unpack(theta), x, jnp.ones(2))
+            given = jax.eval_shape(network, x, theta).shape
+        except Exception as error:
+            raise ValueError(f"Problem(neuron) cannot be evaluated on one x in R^{d}: {error}") from error
+        wanted = () if self.outputs == 1 else (self.outputs,)
+        if given[1:] != wanted:
+            raise ValueError(
+                f"Problem(neuron) must map one x in R^{d} to an array of shape {wanted}, as its outputs = "
+                f"{self.outputs}, got {given[1:]}."
+            )
+
     def __call__(self, x: Float[Array, "m d"], theta: Float[Array, " D"]) -> Array:
         """σ*(x; θ) of one neuron on the rows of x."""
         return self.mix(self.unpack(theta[None]), x, jnp.ones(1, x.dtype))
@@ -92,10 +108,17 @@ class Neuron(AbstractNeuron):
 
     def __check_init__(self):
         count("Neuron(outputs)", self.outputs)
+        if not isinstance(self.bias, bool):
+            raise ValueError(f"Neuron(bias) must be True or False, got {self.bias!r}.")
         if self.output not in get_args(Output):
-            raise ValueError(f"Neuron(output) must be one of {get_args(Output)}: {self.output!r}.")
+            known = get_args(Output)
+            raise ValueError(
+                f"Neuron(output) must be one of {known}, got {self.output!r}.{nearest(self.output, known)}"
+            )
         if self.output == "unit" and self.outputs > 1:
-            raise ValueError("Neuron(output='unit') has a = 1, so outputs must be 1.")
+            raise ValueError(
+                f"Neuron(outputs) must be 1 with output='unit', where a = 1, got {self.outputs}."
+            )
 
     @property
     def _heads(self) -> int:
@@ -151,6 +174,7 @@ class CustomNeuron(AbstractNeuron):
     outputs: int = eqx.field(static=True, default=1, kw_only=True)
 
     def __check_init__(self):
+        function("CustomNeuron(fn)", self.fn)
         count("CustomNeuron(dim)", self.dim)
         count("CustomNeuron(outputs)", self.outputs)
 

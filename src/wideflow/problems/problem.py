@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .._checks import count, nearest, positive
-from .laws import AbstractLaw, Dataset, check_sample_fits
+from .._checks import key as check_key
+from .laws import AbstractLaw, Dataset, Mixture, check_sample_fits
 from .losses import LOSSES, AbstractLoss, Squared
 from .neurons import AbstractNeuron
 from .nodes import Nodes, uniform
@@ -50,19 +51,35 @@ class Problem(eqx.Module):
                 raise ValueError(f"Problem({name}) must be such as {example[name]}, got {given!r}.")
         if self.target is None and not self.x.labelled:
             raise ValueError(
-                f"{type(self.x).__name__} brings no labels, so the problem needs a target, such as "
-                'target=wf.single_index("erf").'
+                f"Problem(target) must be given, such as target=wf.single_index('erf'), because "
+                f"{type(self.x).__name__} brings no labels; got None."
             )
         if self.target is not None:
             if self.x.labelled:
-                raise ValueError(f"{type(self.x).__name__} brings its own labels: leave target out.")
+                raise ValueError(
+                    f"Problem(target) must be left out, because {type(self.x).__name__} brings its own "
+                    f"labels; got {self.target!r}."
+                )
             if not isinstance(self.target, AbstractTarget):
-                raise ValueError(f"Problem(target) must be a target or a function: {self.target!r}.")
+                raise ValueError(
+                    f"Problem(target) must be a target or a function of one x, got {self.target!r}."
+                )
             self.target.check(self.d)
         if isinstance(self.x, Dataset) and self.noise:
-            raise ValueError("A data set has its noise in its labels already: leave noise out.")
-        probe = self.x.y if isinstance(self.x, Dataset) else self.sample(jax.random.key(0), 4).y
-        self.loss.check(probe, self.neuron.outputs)
+            raise ValueError(
+                "Problem(noise) must be left out, because a data set has its noise in its labels already; "
+                f"got {self.noise}."
+            )
+        self.neuron.check(self.d)
+        self.loss.check(self._some_labels(), self.neuron.outputs)
+
+    def _some_labels(self) -> Array:
+        """All labels where they are listed, else those of a few draws."""
+        if isinstance(self.x, Dataset):
+            return self.x.y
+        if isinstance(self.x, Mixture) and self.noise == 0:
+            return self.x.labels
+        return self.sample(jax.random.key(0), max(4, min(64, 2**18 // self.d))).y
 
     @property
     def d(self) -> int:
@@ -76,8 +93,9 @@ class Problem(eqx.Module):
 
     def sample(self, key: Array, m: int) -> Nodes:
         """m independent draws (x, y), equally weighted; draw i depends on `key` and i only."""
-        key_x, key_y = jax.random.split(key)
-        x, y = self.x.sample(key_x, count("m", m))
+        check_sample_fits(self.d, count("m", m))
+        key_x, key_y = jax.random.split(check_key("key", key))
+        x, y = self.x.sample(key_x, m)
         y = self.target(x) if self.target is not None else y
         if not (isinstance(self.noise, float) and self.noise == 0.0):
             y = y + self.noise * jax.random.normal(key_y, y.shape, x.dtype)
@@ -85,8 +103,8 @@ class Problem(eqx.Module):
 
     def fixed_sample(self, m: int, key: Array) -> Nodes:
         """A sample to keep, refused where memory cannot hold it."""
-        check_sample_fits(self.d, m)
-        return jax.jit(lambda k: self.sample(k, m))(key)
+        check_sample_fits(self.d, count("m", m))
+        return _drawn(self, check_key("key", key), m)
 
     def quadrature(self, order: int | None = None) -> Nodes | None:
         """Gauss nodes of (x, f*(x)), without the label noise; None where none are affordable."""
@@ -98,3 +116,6 @@ class Problem(eqx.Module):
         x, weights = jnp.asarray(rule[0], dtype), jnp.asarray(rule[2], dtype)
         y = self.target(x) if self.target is not None else jnp.asarray(rule[1], dtype)
         return Nodes(x, y, weights)
+
+
+_drawn = eqx.filter_jit(lambda problem, key, m: problem.sample(key, m))

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import count, finite
+from .._checks import count, finite, function
 from .activations import Activation, activation
 from .laws import _cast
 
@@ -27,11 +27,11 @@ class AbstractTarget(eqx.Module):
         """Raise if this target is not a function on R^d."""
         try:
             shape = jax.eval_shape(self, jax.ShapeDtypeStruct((3, d), jnp.result_type(float))).shape
-        except (TypeError, ValueError, IndexError) as error:
-            raise ValueError(f"The target cannot be evaluated on x of shape (3, {d}): {error}") from error
+        except Exception as error:
+            raise ValueError(f"Problem(target) cannot be evaluated on x of shape (3, {d}): {error}") from error
         if shape[:1] != (3,) or len(shape) > 2:
             raise ValueError(
-                f"The target maps x of shape (3, {d}) to {shape}; it must give (3,) or (3, outputs)."
+                f"Problem(target) must map x of shape (3, {d}) to (3,) or (3, outputs), got {shape}."
             )
 
 
@@ -53,7 +53,9 @@ class Ridges(AbstractTarget):
 
     def check(self, d):
         if self.w is not None and self.w.shape[1] != d:
-            raise ValueError(f"The target's directions live in R^{self.w.shape[1]}, x in R^{d}.")
+            raise ValueError(
+                f"Problem(target) must have directions in R^{d}, as x is, got some in R^{self.w.shape[1]}."
+            )
 
 
 class MultiIndex(AbstractTarget):
@@ -69,8 +71,10 @@ class MultiIndex(AbstractTarget):
 
     def check(self, d):
         if self.k > d or (self.directions is not None and self.directions.shape[1] != d):
-            where = "the first k axes" if self.directions is None else str(self.directions.shape)
-            raise ValueError(f"A multi-index target with k = {self.k} ({where}) needs x in R^d, got d = {d}.")
+            where = "the first axes" if self.directions is None else f"shape {self.directions.shape}"
+            raise ValueError(
+                f"Problem(target) must have k <= d directions in R^{d}, as x is, got k = {self.k} ({where})."
+            )
         super().check(d)
 
 
@@ -86,12 +90,20 @@ class Function(AbstractTarget):
 def single_index(link, direction=None, **options) -> Ridges:
     """y = φ(⟨w*, x⟩), |w*| = 1: `link` names φ (options as in `wf.activation`) or is a function;
     `direction` is normalised, the first axis by default."""
-    w = None if direction is None else finite("single_index(direction)", direction)
-    if w is not None:
-        if w.ndim != 1 or not np.linalg.norm(w) > 0:
-            raise ValueError(f"single_index(direction) must be a vector that is not 0, got {w}.")
-        w = _cast(w / np.linalg.norm(w))[None]
+    w = _unit("single_index(direction)", direction)
     return Ridges(activation(link, **options), _cast(np.ones(1)), w, None)
+
+
+def _unit(name: str, direction: Any) -> Float[Array, "1 d"] | None:
+    """direction/|direction| as one row."""
+    if direction is None:
+        return None
+    w = finite(name, direction).astype(float)
+    largest = np.abs(w).max(initial=0.0)
+    if w.ndim != 1 or not largest > 0:
+        raise ValueError(f"{name} must be a vector that is not 0, got {w}.")
+    w = w / largest  # so that no square over- or underflows
+    return _cast(w / np.linalg.norm(w))[None]
 
 
 def hermite(degree: int, direction=None) -> Ridges:
@@ -104,7 +116,8 @@ def polynomial(coefficients, direction=None) -> MultiIndex:
     c = finite("polynomial(coefficients)", coefficients)
     if c.ndim != 1 or c.size == 0:
         raise ValueError(f"polynomial(coefficients) must be a vector c_0, c_1, …, got {c.shape}.")
-    return multi_index(_power_sum(tuple(float(v) for v in c[::-1])), 1, direction)
+    fn = _power_sum(tuple(float(v) for v in c[::-1]))
+    return MultiIndex(fn, 1, _unit("polynomial(direction)", direction))
 
 
 @functools.lru_cache  # the same function for the same coefficients, so that jit compiles once
@@ -115,23 +128,28 @@ def _power_sum(powers: tuple[float, ...]) -> Callable[[Array], Array]:
 def teacher(w, a=None, b=None, link="relu", **options) -> Ridges:
     """A teacher network y = Σ_j a_j φ(⟨w_j, x⟩ + b_j): w (k, d), a and b (k,); a = 1/k by default."""
     w = finite("teacher(w)", w)
-    if w.ndim != 2:
+    if w.ndim != 2 or 0 in w.shape:
         raise ValueError(f"teacher(w) must have shape (k, d), one neuron a row, got {w.shape}.")
     k = w.shape[0]
     a = np.full(k, 1 / k) if a is None else finite("teacher(a)", a)
     b = None if b is None else finite("teacher(b)", b)
     if a.shape != (k,) or (b is not None and b.shape != (k,)):
-        raise ValueError(f"teacher: w has {k} rows, so a and b must have shape ({k},).")
+        given = f"{a.shape} and {None if b is None else b.shape}"
+        raise ValueError(
+            f"teacher(a) and teacher(b) must have shape ({k},), as w has {k} rows, got {given}."
+        )
     bias = None if b is None else _cast(b)
     return Ridges(activation(link, **options), _cast(a), _cast(w), bias)
 
 
 def multi_index(fn: Callable[[Array], Array], k: int, directions=None) -> MultiIndex:
     """y = fn(s), s = (⟨u_1, x⟩, …, ⟨u_k, x⟩); `directions` (k, d), the first k axes by default."""
-    k = count("multi_index(k)", k)
+    fn, k = function("multi_index(fn)", fn), count("multi_index(k)", k)
     if directions is not None:
         directions = finite("multi_index(directions)", directions)
         directions = _cast(directions.reshape(1, -1) if directions.ndim == 1 else directions)
-        if directions.shape[0] != k:
-            raise ValueError(f"multi_index: directions must have {k} rows, got {directions.shape}.")
+        if directions.ndim != 2 or directions.shape[0] != k:
+            raise ValueError(
+                f"multi_index(directions) must have shape (k, d), k = {k}, got {directions.shape}."
+            )
     return MultiIndex(fn, k, directions)

@@ -4,9 +4,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
+
+from ..problems.nodes import Nodes
 
 # Measured on two cores with 2 MB of cache each: a hidden layer of about 8 MB keeps both matrix
 # products busy; long rows want more rows a chunk, to pay for adding up an (n, d) velocity.
@@ -20,7 +23,7 @@ def chunk_rows(m: int, n: int, d: int, dtype: Any) -> int:
     row = n * jnp.dtype(dtype).itemsize
     least = _ROWS if d < 512 else _LONG_ROWS
     rows = min(max(_HIDDEN // row, least), _MOST_ROWS, max(_MOST_HIDDEN // row, 8))
-    chunks = math.ceil(m / rows)
+    chunks = max(1, math.ceil(m / rows))
     return min(m, 8 * math.ceil(m / chunks / 8))
 
 
@@ -29,12 +32,20 @@ def is_wide(n: int, dtype: Any) -> bool:
     return n * _ROWS * jnp.dtype(dtype).itemsize > _MOST_HIDDEN
 
 
-def chunked(array: Array, rows: int) -> Array:
-    """Rows of `array` in chunks (k, rows, …), padded with zeros."""
+def chunked(array: Array, rows: int, pad: str = "edge") -> Array:
+    """Rows of `array` in chunks (k, rows, …), padded with copies of the last row, at which
+    everything is defined (at x = 0 a neuron need not be), or with zeros by pad="constant"."""
     m = array.shape[0]
     k = -(-m // rows)
-    padded = jnp.pad(array, [(0, k * rows - m)] + [(0, 0)] * (array.ndim - 1))
+    padded = jnp.pad(array, [(0, k * rows - m)] + [(0, 0)] * (array.ndim - 1), mode=pad)
     return padded.reshape(k, rows, *array.shape[1:])
+
+
+def in_chunks(nodes: Nodes, rows: int) -> Nodes:
+    """Weighted data in chunks, padded with rows of weight 0."""
+    weights = chunked(nodes.weights, rows, pad="constant")
+    chunks = jax.tree.map(lambda v: chunked(v, rows), nodes)
+    return eqx.tree_at(lambda n: n.weights, chunks, weights)
 
 
 def map_rows(fn: Callable[[Array], Array], x: Array, rows: int) -> Array:

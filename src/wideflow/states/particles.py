@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import finite, positive
+from .._checks import finite
 from ..problems.neurons import AbstractNeuron
 from .chunks import NEURONS, chunk_rows, chunked, in_blocks, is_wide, map_rows
 
@@ -27,22 +27,29 @@ class Particles(eqx.Module):
     def __init__(self, theta, weights=None, alpha=1.0, neuron=None):
         if not isinstance(neuron, AbstractNeuron):
             raise ValueError(f'Particles(neuron) must be such as wf.Neuron("erf"), got {neuron!r}.')
-        theta = jnp.asarray(theta, jnp.result_type(theta, float) if np.ndim(theta) else None)
+        theta = _floats("Particles(theta)", theta)
         if theta.ndim < 2 or theta.shape[-2] < 1:
             raise ValueError(f"Particles(theta) must have shape (n, D), n >= 1, got {theta.shape}.")
+        _check_size(theta.shape[-1], neuron)
         if weights is None:
             weights = jnp.full(theta.shape[:-1], 1.0 / theta.shape[-2], theta.dtype)
-        weights = jnp.asarray(weights, theta.dtype)
+        weights = _floats("Particles(weights)", weights).astype(theta.dtype)
         if weights.shape != theta.shape[:-1]:
             raise ValueError(
-                f"Particles: theta has shape {theta.shape}, so weights must have shape "
-                f"{theta.shape[:-1]}, got {weights.shape}."
+                f"Particles(weights) must have shape {theta.shape[:-1]}, as theta has shape "
+                f"{theta.shape}, got {weights.shape}."
+            )
+        alpha = _floats("Particles(alpha)", alpha).astype(theta.dtype)
+        if alpha.shape not in ((), theta.shape[:-2]):
+            raise ValueError(
+                f"Particles(alpha) must be one number, or have shape {theta.shape[:-2]} for theta of "
+                f"shape {theta.shape}, got {alpha.shape}."
             )
         if not any(isinstance(v, jax.core.Tracer) for v in (theta, weights, alpha)):
             _check_values(theta, weights, alpha)  # under jit or vmap there are no values to check
         self.parts = neuron.unpack(theta)
         self.weights = weights
-        self.alpha = jnp.asarray(alpha, theta.dtype)
+        self.alpha = jnp.broadcast_to(alpha, theta.shape[:-2])
         self.neuron = neuron
 
     @property
@@ -56,14 +63,26 @@ class Particles(eqx.Module):
         return self.weights.shape[-1]
 
     @property
+    def D(self) -> int:  # noqa: N802 (theory's name)
+        """Dimension of θ."""
+        return jax.eval_shape(self.neuron.pack, self.parts).shape[-1]
+
+    @property
     def dtype(self) -> Any:
         return self.weights.dtype
 
     def __call__(self, x: Float[Array, "m d"]) -> Array:
         """f(x; ρ) on the rows of x, nothing of size rows × neurons held."""
-        x = jnp.asarray(x, self.dtype)
-        if x.ndim != 2:
-            raise ValueError(f"A network takes x of shape (m, d), got {x.shape}.")
+        x = _floats("A network's input x", x).astype(self.dtype)
+        if x.ndim != 2 or self.neuron.size(x.shape[1]) != self.D:
+            raise ValueError(
+                f"A network's input x must have shape (m, d) with d such that θ is in R^{self.D}, got "
+                f"{x.shape}."
+            )
+        if self.weights.ndim > 1:
+            raise ValueError(
+                f"A batch of measures of shape {self.weights.shape[:-1]} must be evaluated by jax.vmap."
+            )
         return _predict(self, x)
 
     def with_parts(self, parts: Any) -> "Particles":
@@ -75,9 +94,23 @@ class Particles(eqx.Module):
         return self.with_parts(jax.tree.map(lambda p, v: p + by * v, self.parts, velocity))
 
 
-def _check_values(theta: Array, weights: Array, alpha: Any) -> None:
+def _floats(name: str, values: Any) -> Array:
+    """`values` as a JAX array of their own float type, or the default one."""
+    given = values if isinstance(values, jax.Array) else finite(name, values)
+    return jnp.asarray(given, jnp.result_type(given, float))
+
+
+def _check_size(D: int, neuron: AbstractNeuron) -> None:  # noqa: N803 (theory's name)
+    fewest = neuron.size(1)
+    if neuron.size(max(1, D - neuron.size(0))) != D:
+        allowed = f"D = {fewest}" + ("" if neuron.size(2) == fewest else " or more")
+        raise ValueError(f"Particles(theta) must have {allowed} columns for {neuron!r}, got {D}.")
+
+
+def _check_values(theta: Array, weights: Array, alpha: Array) -> None:
     finite("Particles(theta)", theta)
-    positive("Particles(alpha)", alpha)
+    if not (np.isfinite(alpha) & (np.asarray(alpha) > 0)).all():
+        raise ValueError(f"Particles(alpha) must be a number > 0, got {alpha}.")
     given = finite("Particles(weights)", weights)
     # 1e-4: n float32 weights are rounded in the seventh digit, their sum in the fifth
     if (given < 0).any() or not np.allclose(given.sum(-1), 1.0, atol=1e-4):
@@ -92,7 +125,7 @@ def _predict(particles: Particles, x: Array) -> Array:
     neuron, parts, weights = particles.neuron, particles.parts, particles.weights
     if is_wide(particles.n, particles.dtype):
         blocks = jax.tree.map(lambda v: in_blocks(v, NEURONS), parts)
-        masses = chunked(weights, NEURONS)  # padded with weight 0
+        masses = chunked(weights, NEURONS, pad="constant")  # the copies weigh 0
         add = lambda f, block: (f + map_rows(lambda x: neuron.mix(block[0], x, block[1]), x, NEURONS), None)
         zero = jnp.zeros(jax.eval_shape(neuron.mix, parts, x, weights).shape, particles.dtype)
         return particles.alpha * jax.lax.scan(add, zero, (blocks, masses))[0]

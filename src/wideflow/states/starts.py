@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import count, fits, positive
-from ..problems.neurons import AbstractNeuron, CustomNeuron, Neuron
+from .._checks import count, fits, number, positive
+from .._checks import key as check_key
+from ..problems.neurons import AbstractNeuron, Neuron
 from ..problems.problem import Problem
 from .particles import Particles
 
@@ -27,7 +28,7 @@ class AbstractMarginal(eqx.Module):
 class Normal(AbstractMarginal):
     """N(mean, sd²)."""
 
-    mean: float = 0.0
+    mean: float = eqx.field(default=0.0, converter=lambda v: number("Normal(mean)", v))
     sd: float = eqx.field(default=1.0, converter=lambda v: positive("Normal(sd)", v, zero=True))
 
     def sample(self, key, shape, dtype):
@@ -37,12 +38,12 @@ class Normal(AbstractMarginal):
 class Uniform(AbstractMarginal):
     """Uniform on [low, high]."""
 
-    low: float = -1.0
-    high: float = 1.0
+    low: float = eqx.field(default=-1.0, converter=lambda v: number("Uniform(low)", v))
+    high: float = eqx.field(default=1.0, converter=lambda v: number("Uniform(high)", v))
 
     def __check_init__(self):
         if not self.low < self.high:
-            raise ValueError(f"Uniform needs low < high, got {self.low} and {self.high}.")
+            raise ValueError(f"Uniform(low, high) must have low < high, got {self.low} and {self.high}.")
 
     def sample(self, key, shape, dtype):
         return jax.random.uniform(key, shape, dtype, self.low, self.high)
@@ -51,7 +52,7 @@ class Uniform(AbstractMarginal):
 class Signs(AbstractMarginal):
     """±scale, each with probability ½."""
 
-    scale: float = 1.0
+    scale: float = eqx.field(default=1.0, converter=lambda v: number("Signs(scale)", v))
 
     def sample(self, key, shape, dtype):
         return self.scale * jax.random.rademacher(key, shape, dtype)
@@ -60,7 +61,7 @@ class Signs(AbstractMarginal):
 class Constant(AbstractMarginal):
     """Always `value`."""
 
-    value: float = 0.0
+    value: float = eqx.field(default=0.0, converter=lambda v: number("Constant(value)", v))
 
     def sample(self, key, shape, dtype):
         return jnp.full(shape, self.value, dtype)
@@ -72,7 +73,13 @@ class Drawn(AbstractMarginal):
     fn: Callable[[Array, tuple[int, ...]], Array] = eqx.field(static=True)
 
     def sample(self, key, shape, dtype):
-        return self.fn(key, shape).astype(dtype)
+        drawn = jnp.asarray(self.fn(key, shape), dtype)
+        if drawn.shape != shape:
+            raise ValueError(
+                f"A law given as a function must map (key, {shape}) to draws of that shape, got "
+                f"{drawn.shape}."
+            )
+        return drawn
 
 
 def _marginal(name: str, law: Any, scale: float = 1.0) -> AbstractMarginal:
@@ -98,6 +105,9 @@ class Law(eqx.Module):
         """n independent particles with scale α. Particle j depends on (key, j) only, so a narrow
         network is the beginning of a wide one from the same key."""
         n, dtype = count("n", n), jnp.result_type(float) if dtype is None else jnp.dtype(dtype)
+        if not jnp.issubdtype(dtype, jnp.floating):
+            raise ValueError(f"dtype must be a float type such as jnp.float32, got {dtype}.")
+        check_key("key", key)
         hint = "Use fewer neurons or dtype=jnp.float32."
         fits(f"{n} neurons in R^{self.D}", 3 * n * self.D * dtype.itemsize, hint)
         return Particles(_draw(self, key, n, dtype), alpha=alpha, neuron=self.neuron)
@@ -120,13 +130,17 @@ def init(problem: Problem, a: Any = None, w: Any = None, b: Any = None, theta: A
     a = 1, w = 1, b = 0. A marginal (`wf.Normal(mean, sd)`, `wf.Uniform(low, high)`, `wf.Signs()`,
     `wf.Constant(v)`) or a function (key, shape) → draws is taken for each coordinate as it is.
     A custom neuron takes `theta` alone, for all its coordinates."""
+    if not isinstance(problem, Problem):
+        raise ValueError(f"init(problem) must be a wf.Problem, got {problem!r}.")
     neuron, d = problem.neuron, problem.d
-    if isinstance(neuron, CustomNeuron):
+    if not isinstance(neuron, Neuron):
         if not (a is None and w is None and b is None):
-            raise ValueError("A custom neuron has no parts a, w, b: use init(problem, theta=…).")
+            raise ValueError(
+                f"init(a, w, b) must be left out, as a custom neuron has no such parts, got a = {a}, "
+                f"w = {w}, b = {b}: use init(problem, theta=…)."
+            )
         marginals = (_marginal("theta", 1.0 if theta is None else theta),)
-        return Law(neuron, marginals, (neuron.dim,))
-    assert isinstance(neuron, Neuron)
+        return Law(neuron, marginals, (neuron.size(d),))
     heads, bias = neuron.size(d) - d - neuron.bias, neuron.bias
     if theta is not None:
         raise ValueError("init(theta=…) is for custom neurons; this one takes a, w and b.")

@@ -1,0 +1,27 @@
+"""The example of the README: one network, its wide limit, and how far apart they are.
+
+Writes out/readme.png and out/readme.md.
+"""
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import jax.random as jr
+
+import wideflow as wf
+
+ts, key = jnp.linspace(0.0, 10.0, 41), jr.key(0)
+problem = wf.Problem(x=wf.Gaussian(50), target=wf.single_index("erf"), neuron=wf.Neuron("erf"))
+rho0 = wf.init(problem, a=1.0, w=1.0)  # a ~ N(0, 1), w ~ N(0, I/d)
+R = wf.Risk(problem)  # ½E(y − f)², exact where a closed form exists
+
+wide = wf.evolve(wf.GradientFlow(R), rho0.sample(key, 4000), ts)  # stands in for the limit
+net = wf.evolve(wf.SGD(R, step=1e-3), rho0.sample(key, 800), ts, key=key)  # 800 neurons, one pass
+lazy = wf.evolve(wf.GradientFlow(R), rho0.sample(key, 800, alpha=30.0), ts)  # features hardly move
+
+comparison = wf.compare(wide=wide, net=net, lazy=lazy)
+comparison.plot("out/readme.png")
+Path("out/readme.md").write_text(comparison.table() + "\n")
+print(comparison.table())
+print("\nE was taken by:", net.info["expectation"])
+print("Wrote out/readme.png and out/readme.md")

@@ -1,0 +1,57 @@
+"""What an experiment is, and what it finds."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..diagnostics.scaling import Slope
+
+
+@dataclass(frozen=True)
+class Check:
+    """One figure that was claimed, beside the figure measured."""
+
+    what: str
+    claimed: str
+    measured: float
+    error: float
+    low: float
+    high: float
+
+    @property
+    def passed(self) -> bool:
+        return bool(self.low <= self.measured <= self.high)
+
+    def __str__(self) -> str:
+        verdict = "PASS" if self.passed else "FAIL"
+        found = f"{self.measured:.4g} ± {self.error:.2g}"
+        return f"{verdict}  {self.what}: measured {found}, claimed {self.claimed} (allowed {self.low:g} … {self.high:g})"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The checks of an experiment, and its figure."""
+
+    checks: tuple[Check, ...]
+    figure: Any
+
+    @property
+    def passed(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A published claim. `run(say)` does the work, telling `say(text)` how far it is."""
+
+    name: str
+    claim: str
+    source: str
+    run: Callable[[Callable[[str], None]], Outcome]
+
+
+def slope_check(what: str, slope: Slope, claimed: float, tolerance: float) -> Check:
+    """A power law's exponent, within a tolerance of the claimed one."""
+    return Check(
+        what, f"{claimed:+g}", slope.value, slope.error, claimed - tolerance, claimed + tolerance
+    )

@@ -1,0 +1,133 @@
+"""SGD tracks the mean-field flow: Mei, Misiakiewicz and Montanari, COLT 2019, Theorem 1.
+
+One-pass SGD with n neurons and step η stays close to the distributional dynamics ρ_t at t = kη:
+
+    sup_k |R_n(θ^k) − R(ρ_kη)| ≲ Ke^{KT}(√(log n)/√n + √((D + log n) η)).
+
+The bound is on a function of the network f; its two terms are measured on f itself, at a fixed time:
+
+- the rms over x and seeds of f_SGD − f_flow, from the same start, falls like η^½;
+- the rms over x and seeds of f_n − f_∞, along the flow, falls like n^−½.
+
+The set-up keeps to where the two terms rule alone: η ≪ 1/D² and n ≫ D. The limit f_∞ is the flow of
+Gauss nodes of the start as weighted particles, exact to many more digits than are needed."""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..diagnostics.scaling import Slope, fit_slope, rms_and_error
+from ..dynamics.flow import GradientFlow
+from ..dynamics.sgd import SGD
+from ..evolve import evolve
+from ..functionals.risk import Risk
+from ..problems.laws import Gaussian
+from ..problems.neurons import Neuron
+from ..problems.nodes import gauss_hermite
+from ..problems.problem import Problem
+from ..problems.targets import single_index
+from ..references import REFERENCES
+from ..report.figures import COLOURS, panels
+from ..states.particles import Particles
+from ..states.starts import init
+from .base import Experiment, Outcome, slope_check
+
+DIMENSION, TIME, SEEDS = 2, 2.0, 32
+STEPS = tuple(2.0**-k for k in range(5, 11))
+WIDTHS = (16, 32, 64, 128, 256, 512)
+SGD_WIDTH = 256
+TOLERANCE = 0.1  # on either exponent; error bars of about 0.02 come from SEEDS seeds
+
+
+def limit_start(problem: Problem, order_a: int = 10, order_w: int = 20) -> Particles:
+    """Gauss nodes of a ~ N(0, 1), w ~ N(0, I/d) as weighted particles: the start of the limit."""
+    (a, p), (z, q) = gauss_hermite(order_a), gauss_hermite(order_w)
+    points = list(product(zip(a, p, strict=True), *[list(zip(z, q, strict=True))] * problem.d))
+    scale = np.array([1.0] + [problem.d**-0.5] * problem.d)
+    theta = np.array([[point for point, _ in row] for row in points]) * scale
+    weights = np.array([np.prod([mass for _, mass in row]) for row in points])
+    return Particles(theta, weights, neuron=problem.neuron)
+
+
+def _squared_gap(f: Any, g: Any) -> float:
+    return float(jnp.mean((f - g) ** 2))
+
+
+def step_law(problem: Problem, x: Any, say: Callable[[str], None]) -> tuple[np.ndarray, Slope]:
+    """Rms gap of SGD to the flow from the same start, for each step; rows (rms, error)."""
+    risk = Risk(problem)
+    start = init(problem).sample(jax.random.key(0), SGD_WIDTH)
+    flow = evolve(GradientFlow(risk), start, [TIME]).final(x)
+    rows = []
+    for i, step in enumerate(STEPS):
+        say(f"SGD with step {step:.2g} ({i + 1} of {len(STEPS)})")
+        gaps = []
+        for seed in range(SEEDS):
+            run = evolve(SGD(risk, step), start, [TIME], key=jax.random.key(1000 * i + seed))
+            gaps.append(_squared_gap(run.final(x), flow))
+        rows.append(rms_and_error(gaps))
+    found = np.array(rows)
+    return found, fit_slope(STEPS, found[:, 0], found[:, 1])
+
+
+def width_law(problem: Problem, x: Any, say: Callable[[str], None]) -> tuple[np.ndarray, Slope]:
+    """Rms gap of the flow of n neurons to the limit, for each width; rows (rms, error)."""
+    flow = GradientFlow(Risk(problem))
+    say("the limit, from Gauss nodes")
+    limit = evolve(flow, limit_start(problem), [TIME]).final(x)
+    rows = []
+    for i, n in enumerate(WIDTHS):
+        say(f"flow of {n} neurons ({i + 1} of {len(WIDTHS)})")
+        gaps = []
+        for seed in range(SEEDS):
+            start = init(problem).sample(jax.random.key(10_000 * (i + 1) + seed), n)
+            gaps.append(_squared_gap(evolve(flow, start, [TIME]).final(x), limit))
+        rows.append(rms_and_error(gaps))
+    found = np.array(rows)
+    return found, fit_slope(WIDTHS, found[:, 0], found[:, 1])
+
+
+def _draw(problem: Problem, steps: Any, widths: Any) -> Any:
+    """Three panels: SGD beside the limit, and the two laws with their fitted slopes."""
+    ts, risk = np.linspace(0, 5, 41), Risk(problem)
+    limit = evolve(GradientFlow(risk), limit_start(problem), ts)
+    with panels(3) as (figure, axes):
+        axes[0].plot(limit.t, limit["risk"], color="black", lw=2, label="limit")
+        for i, n in enumerate((30, 300)):
+            start = init(problem).sample(jax.random.key(7), n)
+            run = evolve(SGD(risk, 2.0**-8), start, ts, key=jax.random.key(8))
+            axes[0].plot(run.t, run["risk"], color=COLOURS[i], lw=1, label=f"SGD, n = {n}, η = 2⁻⁸")
+        axes[0].set(xlabel="time t = kη", ylabel="risk R", yscale="log")
+        axes[0].legend()
+        laws = ((axes[1], STEPS, steps, "step η", "SGD − flow"), (axes[2], WIDTHS, widths, "width n", "n − limit"))
+        for axis, xs, (found, slope), label, gap in laws:
+            axis.errorbar(xs, found[:, 0], found[:, 1], fmt="o", ms=4, color=COLOURS[0], label="measured")
+            fit = f"slope {slope.value:+.3f} ± {slope.error:.3f}"
+            axis.plot(xs, slope.at(xs), "--", color=COLOURS[1], label=fit)
+            axis.set(xlabel=label, ylabel=f"rms of f, {gap}, at t = {TIME:g}", xscale="log", yscale="log")
+            axis.legend()
+    return figure
+
+
+def run(say: Callable[[str], None]) -> Outcome:
+    problem = Problem(x=Gaussian(DIMENSION), target=single_index("erf"), neuron=Neuron("erf"))
+    x = problem.sample(jax.random.key(99), 2000).x
+    steps, widths = step_law(problem, x, say), width_law(problem, x, say)
+    say("the figure")
+    checks = (
+        slope_check("slope in η of the rms of f_SGD − f_flow", steps[1], 0.5, TOLERANCE),
+        slope_check("slope in n of the rms of f_n − f_limit", widths[1], -0.5, TOLERANCE),
+    )
+    return Outcome(checks, _draw(problem, steps, widths))
+
+
+EXPERIMENT = Experiment(
+    "sgd-tracks-flow",
+    "One-pass SGD with n neurons and step η follows the mean-field flow up to η^½ and n^−½.",
+    REFERENCES["mei2019"],
+    run,
+)

@@ -1,0 +1,1 @@
+"""Tables and figures: readers of finished runs."""

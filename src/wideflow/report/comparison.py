@@ -1,0 +1,72 @@
+"""Several runs side by side."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..run import Run
+from .figures import COLOURS, DASHES, panels, save
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs by name; the first is what the others are measured against."""
+
+    runs: dict[str, Run]
+
+    def gap(self, name: str) -> np.ndarray:
+        """|R(t) − R_first(t)| at the times of the run `name`, the first interpolated in time."""
+        first = next(iter(self.runs.values()))
+        run = self.runs[name]
+        shared = run.t <= first.t[-1] * (1 + 1e-9)
+        gap = np.abs(run["risk"] - np.interp(run.t, first.t, first["risk"]))
+        return np.where(shared, gap, np.nan)
+
+    def table(self) -> str:
+        """One line a run, in Markdown: status, width, end, risk, largest gap to the first."""
+        first = next(iter(self.runs))
+        head = ["run", "method", "status", "width", "α", "t", "risk at t", f"max |R − R_{first}|"]
+        rows = []
+        for name, run in self.runs.items():
+            method = run.provenance["dynamics"].get("name", "")
+            gap = "" if name == first else f"{np.nanmax(self.gap(name)):.2e}"
+            width, alpha = getattr(run.final, "n", ""), getattr(run.final, "alpha", "")
+            end = [f"{run.t[-1]:.4g}", f"{run['risk'][-1]:.4e}", gap]
+            rows.append([name, method, run.status, str(width), f"{float(alpha):.3g}", *end])
+        widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+        line = lambda row: "| " + " | ".join(v.ljust(w) for v, w in zip(row, widths, strict=True)) + " |"
+        rule = "|" + "|".join("-" * (w + 2) for w in widths) + "|"
+        return "\n".join([line(head), rule, *(line(row) for row in rows)])
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Risk against time, and the gaps to the first run; written to `path` if one is given."""
+        names = list(self.runs)
+        with panels(2 if len(names) > 1 else 1) as (figure, axes):
+            for i, (name, run) in enumerate(self.runs.items()):
+                look = {"color": COLOURS[i % len(COLOURS)], "ls": DASHES[i % len(DASHES)]}
+                axes[0].plot(run.t, run["risk"], label=name, **look)
+                if i:
+                    axes[1].plot(run.t, self.gap(name), label=name, **look)
+            axes[0].set(xlabel="time t", ylabel="risk R", yscale="log")
+            axes[0].legend()
+            if len(names) > 1:
+                axes[1].set(xlabel="time t", ylabel=f"|R − R of {names[0]}|", yscale="log")
+                axes[1].legend()
+            if path is not None:
+                save(figure, path)
+        return figure
+
+    def __repr__(self) -> str:
+        return self.table()
+
+
+def compare(**runs: Run) -> Comparison:
+    """Set runs side by side, by name: `compare(limit=…, net=…).plot("figure.png")`."""
+    if not runs:
+        raise ValueError("compare needs at least one run, such as compare(net=run).")
+    for name, run in runs.items():
+        if not isinstance(run, Run) or not run.rows:
+            raise ValueError(f"compare({name}=…) needs a wf.Run with at least one saved time: {run!r}.")
+    return Comparison(runs)

@@ -1,0 +1,45 @@
+"""How figures look: one place for colours, fonts and files."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+# Okabe and Ito's colours, which differ for every kind of colour vision too.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", "-.", ":")
+
+_STYLE = {
+    "figure.dpi": 110,
+    "savefig.dpi": 160,
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+}
+
+
+@contextmanager
+def panels(count: int, width: float = 4.4, height: float = 3.4) -> Iterator[tuple[Any, Any]]:
+    """A figure with `count` panels side by side, off screen: (figure, list of axes)."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("Figures need matplotlib: pip install 'wideflow[plot]'.") from error
+    with rc_context(_STYLE):
+        figure = Figure(figsize=(width * count, height))
+        FigureCanvasAgg(figure)
+        yield figure, list(figure.subplots(1, count, squeeze=False)[0])
+
+
+def save(figure: Any, path: str | Path) -> Path:
+    """Write a figure to a file; the folder is made."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+    return path
