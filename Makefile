@@ -1,6 +1,7 @@
 # Every target makes .venv on its own; python3 (>= 3.11), pip and make are all that is needed.
 PYTHON ?= python3
-VENV   := .venv
+VENV   ?= .venv
+TESTS  ?= tests
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -10,7 +11,7 @@ run: $(VENV)/.run
 	$(BIN)/python examples/readme.py
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist worksteal tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -26,7 +26,9 @@ OUT = Path("out/bench.json")
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(BENCHMARKS)}; all by default")
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help=f"of {', '.join(BENCHMARKS)}; all by default"
+    )
     parser.add_argument("--quick", action="store_true", help="few trials: does it work, not how fast")
     args = parser.parse_args()
     if unknown := set(args.names) - set(BENCHMARKS):
@@ -40,10 +42,13 @@ def main() -> None:
         measure: Callable = import_module(f".{BENCHMARKS[name]}", __package__).measure
         rows += measure(args.quick)
     machine["load_after"] = os.getloadavg()[0]
-    print(f"\n{_table(rows)}\n\nLoad average {machine['load_before']:.1f} before, {machine['load_after']:.1f} after.")
+    print(f"\n{_table(rows)}\n")
+    print(f"Load average {machine['load_before']:.1f} before, {machine['load_after']:.1f} after.")
     OUT.parent.mkdir(exist_ok=True)
     kept = [row._asdict() | {"measured": row.measured, "verdict": row.verdict} for row in rows]
-    OUT.write_text(json.dumps({"machine": machine, "quick": args.quick, "rows": kept}, indent=1, ensure_ascii=False))
+    OUT.write_text(
+        json.dumps({"machine": machine, "quick": args.quick, "rows": kept}, indent=1, ensure_ascii=False)
+    )
 
 
 def _machine() -> dict:
@@ -81,7 +86,9 @@ def _table(rows: list[Row]) -> str:
     lines = [("what", "measured", "min – max", "asked", "aim", "ok", "beside")]
     lines += [_cells(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(" | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip(" |") for line in lines)
+    return "\n".join(
+        " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip(" |") for line in lines
+    )
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -80,8 +80,26 @@ def tuned_step(phi: Callable) -> Callable:
         for j in range(n):
             h[j] = _ZERO
         for i in range(0, d, 8):
-            x0, x1, x2, x3, x4, x5, x6, x7 = x[i], x[i + 1], x[i + 2], x[i + 3], x[i + 4], x[i + 5], x[i + 6], x[i + 7]
-            w0, w1, w2, w3, w4, w5, w6, w7 = w[i], w[i + 1], w[i + 2], w[i + 3], w[i + 4], w[i + 5], w[i + 6], w[i + 7]
+            x0, x1, x2, x3, x4, x5, x6, x7 = (
+                x[i],
+                x[i + 1],
+                x[i + 2],
+                x[i + 3],
+                x[i + 4],
+                x[i + 5],
+                x[i + 6],
+                x[i + 7],
+            )
+            w0, w1, w2, w3, w4, w5, w6, w7 = (
+                w[i],
+                w[i + 1],
+                w[i + 2],
+                w[i + 3],
+                w[i + 4],
+                w[i + 5],
+                w[i + 6],
+                w[i + 7],
+            )
             for j in range(n):
                 s = w0[j] * x0 + w1[j] * x1 + w2[j] * x2 + w3[j] * x3
                 h[j] += s + w4[j] * x4 + w5[j] * x5 + w6[j] * x6 + w7[j] * x7
@@ -101,8 +119,8 @@ def tuned_step(phi: Callable) -> Callable:
     return step
 
 
-def loop(step: Callable) -> Callable:
-    """`steps` steps on fresh Gaussian x and y = tanh(x₁), drawn inside the loop."""
+def plain_loop(step: Callable) -> Callable:
+    """Steps on fresh Gaussian x and y = tanh(x₁), drawn by numba's own `np.random`."""
 
     @njit(fastmath=True)
     def run(a, w, steps, eta):
@@ -114,3 +132,19 @@ def loop(step: Callable) -> Callable:
             step(a, w, x, np.float32(math.tanh(x[0])), eta, h, g)
 
     return run
+
+
+def tuned_loop(step: Callable) -> Callable:
+    """The same with NumPy's fastest generator, a microsecond a step faster than `np.random`."""
+    rng = np.random.Generator(np.random.SFC64(0))
+
+    @njit(fastmath=True)
+    def compiled(a, w, steps, eta, rng):
+        d, n = w.shape
+        x, h, g = np.empty(d, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
+        for _ in range(steps):
+            for i in range(d):
+                x[i] = rng.standard_normal()
+            step(a, w, x, np.float32(math.tanh(x[0])), eta, h, g)
+
+    return lambda a, w, steps, eta: compiled(a, w, steps, eta, rng)

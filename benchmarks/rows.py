@@ -46,7 +46,9 @@ def interleaved(calls: dict[str, Callable[[], Any]], trials: int) -> list[dict[s
     return turns[1:]
 
 
-def ratios(turns: list[dict[str, float]], peer: str, ours: str = "ours", scale: float = 1.0) -> tuple[float, ...]:
+def ratios(
+    turns: list[dict[str, float]], peer: str, ours: str = "ours", scale: float = 1.0
+) -> tuple[float, ...]:
     """scale · peer/ours of each trial: above 1, wideflow is the faster one."""
     return tuple(scale * turn[peer] / turn[ours] for turn in turns)
 

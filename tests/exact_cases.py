@@ -52,7 +52,9 @@ def linear_neuron(d=4, n=7, decay=0.0, alpha=1.0, seed=0):
 
     risk = lambda t: 0.5 * np.sum((w_star - alpha * exact(t).mean(0)) ** 2)
     start = wf.Particles(theta, alpha=alpha, neuron=problem.neuron)
-    return Exact(f"linear neuron, decay {decay}, alpha {alpha}", functional, start, risk, lambda p: p.theta, exact)
+    return Exact(
+        f"linear neuron, decay {decay}, alpha {alpha}", functional, start, risk, lambda p: p.theta, exact
+    )
 
 
 def two_layer_linear(d=3, a2=0.7, s2=0.4):
@@ -139,11 +141,3 @@ def slope(x, y, sd=None):
     centred = x - np.average(x, weights=weights)
     fitted = np.sum(weights * centred * logs) / np.sum(weights * centred**2)
     return (fitted, 1 / np.sqrt(np.sum(weights * centred**2))) if sd is not None else fitted
-
-
-def dense_risk(theta, weights, alpha, neuron, nodes, loss):
-    """The risk written out in one line, for autodiff to check the engine against."""
-    f = alpha * jax.vmap(lambda t: neuron(nodes.x, t))(theta).T @ weights if neuron.outputs == 1 else (
-        alpha * jnp.einsum("nmo,n->mo", jax.vmap(lambda t: neuron(nodes.x, t))(theta), weights)
-    )
-    return jnp.sum(nodes.weights * loss(f, nodes.y))

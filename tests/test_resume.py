@@ -1,5 +1,6 @@
 """Runs that are killed, at every write and at random moments, and that go on to the same bits."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -39,27 +40,27 @@ class Children:
             self.lines.put(line.strip())
         self.lines.put("gone")
 
-    def run(self, case: str, rows: int, after: float | None = None, by=signal.SIGKILL, **job) -> int:
-        """Make a run; send it a signal so many seconds `after` its beginning. Returns its exit code."""
+    def run(self, case: str, rows: int, when=None, by=signal.SIGKILL, **job) -> int:
+        """Make a run; send it a signal `when` so many seconds have passed since its beginning, or a
+        condition holds. Returns its exit code."""
         job |= {"case": case, "rows": rows, "cache": self.cache}
         self.process.stdin.write(json.dumps(job) + "\n")
         self.process.stdin.flush()
-        pid, due = 0, None
+        pid, begun, asked = 0, None, time.monotonic()
+        due = when if callable(when) else lambda: time.monotonic() - begun >= when
         while True:
-            try:
-                line = self.lines.get(timeout=120.0 if due is None else max(0.0, due - time.monotonic()))
-            except queue.Empty:
-                assert due is not None, "the child does not answer"
+            with contextlib.suppress(queue.Empty):
+                line = self.lines.get(timeout=0.005)
+                assert line != "gone", "the process that starts the children has ended"
+                word, _, number = line.partition(" ")
+                pid = int(number) if word == "pid" else pid
+                if word == "ended":
+                    return int(number)
+                begun = time.monotonic() if line == "begins" else begun
+            if begun and pid and when is not None and due():
                 os.kill(pid, by)
-                due = None
-                continue
-            assert line != "gone", "the process that starts the children has ended"
-            word, _, number = line.partition(" ")
-            pid = int(number) if word == "pid" else pid
-            if word == "ended":
-                return int(number)
-            if line == "begins" and after is not None:
-                due = time.monotonic() + after
+                when = None
+            assert time.monotonic() - asked < 120.0, "the child does not end"
 
     def close(self) -> None:
         self.process.stdin.close()
@@ -122,7 +123,7 @@ def test_killed_at_random_moments(children, tmp_path, case):
     for attempt in range(100):
         if path is None:
             path = tmp_path / f"run-{attempt}"
-        code = children.run(case, ROWS, folder=str(path), after=draw.uniform(0.0, lasts))
+        code = children.run(case, ROWS, folder=str(path), when=draw.uniform(0.0, lasts))
         assert code in (0, KILLED)
         kills += code == KILLED
         if folder.exists(path):
@@ -133,3 +134,19 @@ def test_killed_at_random_moments(children, tmp_path, case):
             if kills >= 8:
                 return
     raise AssertionError(f"{kills} kills and no end after 100 attempts")
+
+
+def test_ctrl_c_for_real(children, tmp_path):
+    """SIGINT in the middle of a run: it ends by itself, with a run that can be loaded and gone on."""
+    path = tmp_path / "stopped"
+    expected = wf.evolve(**CASES["Langevin"].call(ROWS))
+    code = children.run(
+        "Langevin", ROWS, when=lambda: folder.exists(path), by=signal.SIGINT, folder=str(path)
+    )
+    assert code == 0
+    stopped = wf.load(path)
+    assert stopped.status == "interrupted" and "Stopped by hand at t = " in stopped.message
+    assert 1 <= len(stopped.rows) < ROWS
+    assert_begins(stopped, expected)
+    assert folder.read(path)["status"] == "interrupted"  # it has said so itself, before it ended
+    assert_same_bits(wf.evolve(**CASES["Langevin"].call(ROWS), checkpoint=path), expected)

@@ -1,11 +1,13 @@
 """Where a run comes from: what was asked, the seed, the versions, the machine's kind."""
 
 import datetime
+import functools
 import importlib.metadata
 import platform
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .store.records import describe
@@ -13,6 +15,7 @@ from .store.records import describe
 _PARTS = ("wideflow", "jax", "jaxlib", "numpy", "equinox", "diffrax", "optax", "scipy")
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """Versions of the library and of the parts that its numbers depend on."""
     found = {"python": platform.python_version()}
@@ -33,7 +36,7 @@ def provenance(dynamics: Any, state: Any, key: Any, observers: dict[str, Any]) -
         "observers": {name: describe(fn) for name, fn in observers.items()},
         "seed": np.asarray(jax.random.key_data(key)).tolist(),
         "dtype": str(jax.tree.leaves(state)[0].dtype),
-        "x64": bool(jax.config.jax_enable_x64),
+        "x64": bool(jnp.result_type(float) == jnp.float64),
         "device": f"{device.platform}:{device.device_kind}",
         "platform": f"{platform.system()}-{platform.machine()}",
         "versions": versions(),

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact_cases import CASES, linear_neuron, slope, two_layer_linear
 
 import wideflow as wf
+from exact_cases import CASES, linear_neuron, slope, two_layer_linear
 
 TS = np.array([0.0, 0.3, 0.7, 1.3, 2.0])
 
@@ -135,5 +135,7 @@ def test_reparametrisation_symmetry():
 
 def test_two_layer_linear_limit_does_not_depend_on_dimension():
     small, large = two_layer_linear(d=2), two_layer_linear(d=9)
-    runs = [wf.evolve(wf.GradientFlow(c.functional, rtol=1e-9, atol=1e-9), c.start, TS) for c in (small, large)]
+    runs = [
+        wf.evolve(wf.GradientFlow(c.functional, rtol=1e-9, atol=1e-9), c.start, TS) for c in (small, large)
+    ]
     assert np.allclose(runs[0]["risk"], runs[1]["risk"], rtol=0, atol=1e-7)  # 50 × the tolerance

@@ -53,6 +53,32 @@ def test_a_writer_killed_at_every_operation(tmp_path):
     assert len(versions) == 3 * 3 * 8 + 3 * 3 + 2
 
 
+def test_a_file_is_on_the_disk_before_anything_names_it(saved, monkeypatch):
+    """What a loss of power needs, and no kill can show: the order of fsync and rename."""
+    record, log = folder.read(saved), []
+    fsync, replace, unlink = os.fsync, os.replace, os.unlink
+    name = lambda descriptor: Path(os.readlink(f"/proc/self/fd/{descriptor}")).name.split("-")[0]
+    monkeypatch.setattr(os, "fsync", lambda fd: (log.append(("fsync", name(fd))), fsync(fd)))
+    monkeypatch.setattr(
+        os, "replace", lambda a, b: (log.append(("rename", b.name.split("-")[0])), replace(a, b))
+    )
+    monkeypatch.setattr(
+        os, "unlink", lambda path: (log.append(("unlink", path.name.split("-")[0])), unlink(path))
+    )
+    record["carry"] = folder.put(saved, "carry", {"new": np.arange(3)})
+    folder.commit(saved, record)
+    temporary = f"manifest.json.{os.getpid()}.tmp"
+    assert log == [
+        ("fsync", "carry"),
+        ("rename", "carry"),
+        ("fsync", "saved"),
+        ("fsync", temporary),
+        ("rename", "manifest.json"),
+        ("fsync", "saved"),
+        ("unlink", "carry"),
+    ]
+
+
 @pytest.mark.slow
 def test_every_flipped_byte_is_found(saved):
     draw, flips = random.Random(0), 0

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from .._typing import Abstract
 from ..functionals.base import AbstractFunctional
 
 
@@ -29,9 +30,9 @@ class AbstractDynamics(eqx.Module):
     step-size controller): it is what a checkpoint stores. A budget of steps cuts a long interval
     into pieces; it never changes the bits."""
 
-    functional: eqx.AbstractVar[AbstractFunctional]
-    name: eqx.AbstractVar[str]
-    sources: eqx.AbstractVar[tuple[str, ...]]  # keys of `wideflow.references`
+    functional: Abstract[AbstractFunctional]
+    name: Abstract[str]
+    sources: Abstract[tuple[str, ...]]  # keys of `wideflow.references`
 
     @abc.abstractmethod
     def init(self, state: Any, key: Array) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from .._checks import count
+from .._typing import Abstract
 from ..functionals.base import AbstractFunctional
 from ..problems.laws import Dataset
 from ..problems.nodes import Nodes, uniform
@@ -21,7 +22,7 @@ _AHEAD = 2**16
 class AbstractBatches(eqx.Module):
     """The batch of step k is a function of (key, k) alone, however many are drawn ahead."""
 
-    batch: eqx.AbstractVar[int]
+    batch: Abstract[int]
 
     @abc.abstractmethod
     def draw(self, key: Array, steps: Int[Array, " b"]) -> Nodes | None:
@@ -139,7 +140,7 @@ def batches_for(functional: AbstractFunctional, batch: int | None, one_pass: boo
         )
     if batch > nodes.m:
         raise ValueError(f"batch = {batch} is larger than the data set of {nodes.m} rows.")
-    equal = problem.x.equal if finite else True
+    equal = problem.x.equal if isinstance(problem.x, Dataset) else True
     if not one_pass:
         return Resampled(nodes, equal, batch)
     if not equal:

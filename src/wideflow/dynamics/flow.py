@@ -34,8 +34,9 @@ class GradientFlow(AbstractDynamics):
 
     Each step keeps its estimated error below atol + rtol·|θ| (root mean square over all
     coordinates). The steps do not depend on the saved times: a state between two steps comes from
-    the method's own dense output, whose error is of the order of the controlled one. `solver` is a diffrax solver with an
-    error estimate, Tsit5 by default; Dopri8 is the better choice below tolerances of 1e-9."""
+    the method's own dense output, whose error is of the order of the controlled one. `solver` is a
+    diffrax solver with an error estimate, Tsit5 by default; Dopri8 is the better choice below
+    tolerances of 1e-9."""
 
     functional: AbstractFunctional
     rtol: float = eqx.field(default=1e-6, converter=lambda v: positive("GradientFlow(rtol)", v), kw_only=True)

@@ -24,8 +24,8 @@ class Check:
 
     def __str__(self) -> str:
         verdict = "PASS" if self.passed else "FAIL"
-        found = f"{self.measured:.4g} ± {self.error:.2g}"
-        return f"{verdict}  {self.what}: measured {found}, claimed {self.claimed} (allowed {self.low:g} … {self.high:g})"
+        found = f"measured {self.measured:.4g} ± {self.error:.2g}, claimed {self.claimed}"
+        return f"{verdict}  {self.what}: {found} (allowed {self.low:g} … {self.high:g})"
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,4 @@ class Experiment:
 
 def slope_check(what: str, slope: Slope, claimed: float, tolerance: float) -> Check:
     """A power law's exponent, within a tolerance of the claimed one."""
-    return Check(
-        what, f"{claimed:+g}", slope.value, slope.error, claimed - tolerance, claimed + tolerance
-    )
+    return Check(what, f"{claimed:+g}", slope.value, slope.error, claimed - tolerance, claimed + tolerance)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import number
+from .._typing import Abstract
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
 from ..states.particles import Particles
@@ -26,8 +27,8 @@ class AbstractFunctional(eqx.Module):
     dissipates (R/α² for a risk, F for a penalty on ρ); `potential` is the first variation of the
     energy, so that the velocity is −∇potential and d(energy)/dt = −∫|velocity|²dρ along the flow."""
 
-    problem: eqx.AbstractVar[Problem | None]  # behind the expectation; None for a pure penalty
-    nodes: eqx.AbstractVar[Nodes | None]  # the weighted data behind it, if it has some
+    problem: Abstract[Problem | None]  # behind the expectation; None for a pure penalty
+    nodes: Abstract[Nodes | None]  # the weighted data behind it, if it has some
 
     @abc.abstractmethod
     def value(self, state: Any) -> Float[Array, ""]:

@@ -30,9 +30,10 @@ def sweep(particles: Particles, nodes: Nodes, loss: AbstractLoss) -> tuple[Float
     return walk(particles, data, loss)
 
 
-# Compiled apart, so that asking for the risk alone does not pay for the velocity.
-risk_of = eqx.filter_jit(lambda particles, nodes, loss: sweep(particles, nodes, loss)[0])
-velocity_of = eqx.filter_jit(lambda particles, nodes, loss: sweep(particles, nodes, loss)[1])
+@eqx.filter_jit
+def risk_of(particles: Particles, nodes: Nodes, loss: AbstractLoss) -> Float[Array, ""]:
+    """The risk alone; the compiler drops the velocity."""
+    return sweep(particles, nodes, loss)[0]
 
 
 def _pull(neuron: AbstractNeuron, parts: Any, x: Array, signal: Array, unit: Array) -> Any:

@@ -12,13 +12,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import count
+from .._typing import Abstract
 from ..problems.laws import Dataset
 from ..problems.losses import Squared
+from ..problems.neurons import AbstractNeuron, Neuron
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
-from ..states.chunks import chunk_rows, chunked
+from ..states.chunks import chunk_rows, chunked, in_chunks
 from ..states.particles import Particles
-from .engine import sweep
+from .base import traced
+from .engine import risk_of, sweep
 from .pairs import Pairs, why_not
 
 # Closed forms cost n²: up to this width one evaluation takes about a second on two cores.
@@ -29,7 +32,7 @@ DEFAULT_SAMPLE = 2**14
 class AbstractExpectation(eqx.Module):
     """E over (x, y), bound to a problem."""
 
-    nodes: eqx.AbstractVar[Nodes | None]
+    nodes: Abstract[Nodes | None]
 
     @abc.abstractmethod
     def risk(self, state: Any) -> Float[Array, ""]:
@@ -79,58 +82,39 @@ class ByNodes(AbstractExpectation):
 
     def risk(self, state):
         if isinstance(state, Particles):
-            return sweep(state, self.nodes, self.problem.loss)[0] + self.floor
+            return risk_of(state, self.nodes, self.problem.loss) + self.floor
         return jnp.sum(self.nodes.weights * self._rows(state)) + self.floor
 
     def drift(self, particles):
         return sweep(particles, self.nodes, self.problem.loss)[1]
 
-    def _overlap(self, parts: Any, signal: Array) -> Float[Array, " k"]:
-        """E[signal(x) · σ*(x; θ_i)], a chunk of rows at a time."""
-        neuron, nodes = self.problem.neuron, self.nodes
-        k, dtype = jax.tree.leaves(parts)[0].shape[-1], jax.tree.leaves(parts)[0].dtype
-        weighted = (signal.T * nodes.weights).T.astype(dtype)
-        rows = chunk_rows(nodes.m, k * neuron.outputs, nodes.x.shape[1], dtype)
-
-        def add(total, data):
-            x, signal = data
-            return total + jnp.einsum("km...,m...->k", neuron.features(parts, x), signal), None
-
-        data = chunked(nodes.x.astype(dtype), rows), chunked(weighted, rows)
-        return jax.lax.scan(add, jnp.zeros(k, dtype), data)[0]
-
+    @eqx.filter_jit
     def potential(self, parts, particles):
         u = self.problem.loss.signal(particles(self.nodes.x), self.nodes.y)
-        return -self._overlap(parts, u)
+        return -_overlap(particles.neuron, parts, self.nodes, u)
 
     def v(self, parts):
-        return -self._overlap(parts, self.nodes.y)
+        return -_overlap(self.problem.neuron, parts, self.nodes, self.nodes.y)
 
     def u(self, parts, others):
-        neuron, nodes = self.problem.neuron, self.nodes
-        dtype = nodes.x.dtype
-        k, l = (jax.tree.leaves(p)[0].shape[-1] for p in (parts, others))
-        rows = chunk_rows(nodes.m, max(k, l) * neuron.outputs, nodes.x.shape[1], dtype)
-
-        def add(total, data):
-            x, omega = data
-            left, right = neuron.features(parts, x), neuron.features(others, x)
-            return total + jnp.einsum("km...,m,lm...->kl", left, omega, right), None
-
-        data = chunked(nodes.x, rows), chunked(nodes.weights, rows)
-        return jax.lax.scan(add, jnp.zeros((k, l), dtype), data)[0]
+        return _gram(self.problem.neuron, parts, others, self.nodes)
 
     def handles(self, state):
         return True
 
     def error(self, state):
-        """Order doubling for quadrature, one standard error for a sample, none for data."""
+        """For quadrature the difference from half the order, and rounding; one standard error for a
+        sample (unknown, so infinite, for a sample of one); none for data."""
         if self.kind == "data set":
             return 0.0
         if self.order is not None:
-            coarse = ByNodes(self.problem, self.problem.quadrature(max(1, self.order // 2)), self.floor)
-            return abs(float(self.risk(state)) - float(coarse.risk(state)))
-        return float(jnp.std(self._rows(state)) / jnp.sqrt(self.nodes.m))
+            other = self.order // 2 if self.order > 1 else 2
+            coarse = ByNodes(self.problem, self.problem.quadrature(other), self.floor)
+            here = self.risk(state)
+            rounding = 8 * jnp.finfo(here.dtype).eps * abs(here)
+            return float(abs(here - coarse.risk(state)) + rounding)
+        m = self.nodes.m
+        return float(jnp.std(self._rows(state), ddof=1) / jnp.sqrt(m)) if m > 1 else float("inf")
 
     @property
     def way(self):
@@ -160,16 +144,56 @@ class ByPairs(AbstractExpectation):
         return self.pairs.drift(particles)
 
     def handles(self, state):
-        return isinstance(state, Particles) and state.n <= MOST_PAIRED
+        if not (isinstance(state, Particles) and state.n <= MOST_PAIRED):
+            return False
+        mine, its = self.pairs.problem.neuron, state.neuron
+        same = isinstance(its, Neuron) and its.activation == mine.activation
+        return same and not its.bias and its.outputs == 1
 
     def error(self, state):
-        """Rounding of the three terms whose sum the risk is."""
-        scale = self.pairs.half_square(state.dtype) + jnp.abs(self.pairs.value(state))
-        return float(jnp.finfo(state.dtype).eps * 8 * scale)
+        """Rounding of the three terms whose sum the risk is, and the difference from half the order
+        where a dual is taken by quadrature."""
+        rounding = float(8 * jnp.finfo(state.dtype).eps * self.pairs.magnitude(state))
+        if not self.pairs.without_dual():
+            return rounding
+        coarse = Pairs(self.pairs.problem, self.pairs.order // 2)
+        return rounding + abs(float(self.pairs.value(state) - coarse.value(state)))
 
     @property
     def way(self):
-        return "closed form (dual activations)"
+        numeric = self.pairs.without_dual()
+        by = f"; {', '.join(numeric)} by quadrature of order {self.pairs.order}" if numeric else ""
+        return f"closed form (dual activations{by})"
+
+
+@eqx.filter_jit
+def _overlap(neuron: AbstractNeuron, parts: Any, nodes: Nodes, signal: Array) -> Float[Array, " k"]:
+    """E[signal(x) · σ*(x; θ_i)], a chunk of rows at a time."""
+    one = jax.tree.leaves(parts)[0]
+    k, dtype = one.shape[-1], one.dtype
+    weighted = (signal.T * nodes.weights).T.astype(dtype)
+    rows = chunk_rows(nodes.m, k * neuron.outputs, nodes.x.shape[1], dtype)
+
+    def add(total, data):
+        x, signal = data
+        return total + jnp.einsum("km...,m...->k", neuron.features(parts, x), signal), None
+
+    data = chunked(nodes.x.astype(dtype), rows), chunked(weighted, rows, pad="constant")
+    return jax.lax.scan(add, jnp.zeros(k, dtype), data)[0]
+
+
+@eqx.filter_jit
+def _gram(neuron: AbstractNeuron, parts: Any, others: Any, nodes: Nodes) -> Float[Array, "k l"]:
+    """E[σ*(x; θ_i)·σ*(x; θ'_j)], a chunk of rows at a time."""
+    ones = [jax.tree.leaves(p)[0] for p in (parts, others)]
+    shape, dtype = tuple(v.shape[-1] for v in ones), jnp.result_type(*ones)
+    rows = chunk_rows(nodes.m, max(shape) * neuron.outputs, nodes.x.shape[1], dtype)
+
+    def add(total, data):
+        left, right = neuron.features(parts, data.x), neuron.features(others, data.x)
+        return total + jnp.einsum("km...,m,lm...->kl", left, data.weights, right), None
+
+    return jax.lax.scan(add, jnp.zeros(shape, dtype), in_chunks(nodes.astype(dtype), rows))[0]
 
 
 class ClosedForm(eqx.Module):
@@ -182,13 +206,15 @@ class ClosedForm(eqx.Module):
                 f"There is no closed form here: {reason}. Try expectation=wf.Quadrature(order) for "
                 "d <= 3 or wf.Sample(m)."
             )
-        return (ByPairs(Pairs(problem)),)
+        return (ByPairs(Pairs(traced(problem))),)
 
 
 class Quadrature(eqx.Module):
     """Ask for a product Gauss rule of the given order (d ≤ 3)."""
 
-    order: int | None = eqx.field(static=True, default=None)
+    order: int | None = eqx.field(
+        static=True, default=None, converter=lambda v: v if v is None else count("Quadrature(order)", v)
+    )
 
     def bind(self, problem):
         noisy = float(problem.noise) > 0
@@ -201,18 +227,19 @@ class Quadrature(eqx.Module):
                 f"There is no affordable Gauss rule for {name} in d = {problem.d}; try wf.Sample(m)."
             )
         order = self.order or problem.x.default_order()
-        return (ByNodes(problem, nodes, 0.5 * problem.noise**2, "Gauss quadrature", order),)
+        floor = 0.5 * problem.noise**2 * problem.neuron.outputs
+        return (ByNodes(traced(problem), nodes, floor, "Gauss quadrature", order),)
 
 
 class Sample(eqx.Module):
     """Ask for a fixed sample of m points, drawn from `seed`."""
 
     m: int = eqx.field(static=True, default=DEFAULT_SAMPLE, converter=lambda m: count("Sample(m)", m))
-    seed: int = eqx.field(static=True, default=0)
+    seed: int = eqx.field(static=True, default=0, converter=lambda v: count("Sample(seed)", v, least=0))
 
     def bind(self, problem):
         nodes = problem.fixed_sample(self.m, jax.random.key(self.seed))
-        return (ByNodes(problem, nodes, 0.0, "fixed sample"),)
+        return (ByNodes(traced(problem), nodes, 0.0, "fixed sample"),)
 
 
 class Data(eqx.Module):
@@ -222,7 +249,7 @@ class Data(eqx.Module):
         data = problem.x
         if not isinstance(data, Dataset):
             raise ValueError(f"wf.Data() needs x=wf.Dataset(X, y), got {type(data).__name__}.")
-        return (ByNodes(problem, Nodes(data.x, data.y, data.weights)),)
+        return (ByNodes(traced(problem), Nodes(data.x, data.y, data.weights)),)
 
 
 class Auto(eqx.Module):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..problems.activations import Activation
-from ..problems.dual_quadrature import gauss_mean, quadrature_dual
+from ..problems.dual_quadrature import quadrature_dual
 from ..problems.duals import closed_dual, closed_mean
 from ..problems.laws import Gaussian
 from ..problems.losses import Squared
@@ -21,7 +21,7 @@ from ..states.particles import Particles
 # Pairs of neurons held at once: 2¹⁹ keeps a block of U and its cotangents near the cache (measured).
 _PAIRS = 2**19
 # Nodes for E φ*(u)φ(v) where the link φ* and the neuron's φ have no common closed form.
-_ORDER = 128
+ORDER = 128
 
 
 def why_not(problem: Problem) -> str | None:
@@ -44,15 +44,8 @@ def why_not(problem: Problem) -> str | None:
     return None
 
 
-def _dual(phi1: Activation, phi2: Activation, q1: Array, q2: Array, q12: Array) -> Array:
-    closed = closed_dual(phi1, phi2)
-    return closed(q1, q2, q12) if closed else quadrature_dual(phi1, phi2, q1, q2, q12, _ORDER)
-
-
-def _mean(phi: Activation, q: Array) -> Array:
-    closed = closed_mean(phi)
-    mu = jnp.zeros_like(q)
-    return closed(mu, q) if closed else gauss_mean(phi, mu, q, _ORDER)
+def _of(number: Any, like: Array) -> Array:
+    return jnp.asarray(number, like.dtype)
 
 
 class Pairs(eqx.Module):
@@ -63,9 +56,20 @@ class Pairs(eqx.Module):
     Cost n², in blocks of neurons against all neurons."""
 
     problem: Problem
+    order: int = eqx.field(static=True, default=ORDER)
 
     def _gaussians(self) -> Any:
         return self.problem.x.gaussians()
+
+    def without_dual(self) -> list[str]:
+        """The pairs of link and activation whose dual is taken by quadrature."""
+        phi, target = self.problem.neuron.activation, self.problem.target
+        pairs = [] if target is None else [(target.link, phi), (target.link, target.link)]
+        return [f"{a.name}–{b.name}" for a, b in pairs if closed_dual(a, b) is None]
+
+    def _dual(self, phi1: Activation, phi2: Activation, q1: Array, q2: Array, q12: Array) -> Array:
+        closed = closed_dual(phi1, phi2)
+        return closed(q1, q2, q12) if closed else quadrature_dual(phi1, phi2, q1, q2, q12, self.order)
 
     def _label_overlap(self, gaussian: Gaussian, label: Any, w: Array) -> Float[Array, " k"]:
         """E[y φ(⟨w_i, x⟩)] under one Gaussian."""
@@ -73,15 +77,16 @@ class Pairs(eqx.Module):
         white = gaussian.colour(w)
         q = jnp.sum(white**2, axis=-1)
         if target is None:
-            return label * _mean(phi, q)
+            return _of(label, q) * closed_mean(phi)(jnp.zeros_like(q), q)
         directions = gaussian.colour(target.directions(self.problem.d, w.dtype))
         q_star = jnp.sum(directions**2, axis=-1)
-        overlaps = _dual(target.link, phi, q_star, q[:, None], white @ directions.T)
+        overlaps = self._dual(target.link, phi, q_star, q[:, None], white @ directions.T)
         return overlaps @ target.a.astype(w.dtype)
 
     def v(self, parts: Any) -> Float[Array, " k"]:
         """V(θ_i)."""
-        total = sum(p * self._label_overlap(g, label, parts.w.T) for p, g, label in self._gaussians())
+        w = parts.w.T
+        total = sum(_of(p, w) * self._label_overlap(g, label, w) for p, g, label in self._gaussians())
         return -total if parts.a is None else -parts.a * total
 
     def u(self, parts: Any, others: Any) -> Float[Array, "k l"]:
@@ -90,7 +95,7 @@ class Pairs(eqx.Module):
         for p, gaussian, _ in self._gaussians():
             left, right = gaussian.colour(parts.w.T), gaussian.colour(others.w.T)
             q1, q2 = jnp.sum(left**2, axis=-1), jnp.sum(right**2, axis=-1)
-            total = total + p * _dual(phi, phi, q1[:, None], q2, left @ right.T)
+            total = total + _of(p, q1) * self._dual(phi, phi, q1[:, None], q2, left @ right.T)
         return total if parts.a is None else parts.a[:, None] * total * others.a
 
     def psi(self, parts: Any, particles: Particles) -> Float[Array, " k"]:
@@ -106,7 +111,7 @@ class Pairs(eqx.Module):
                 continue
             directions = gaussian.colour(target.directions(self.problem.d, dtype))
             q, a = jnp.sum(directions**2, axis=-1), target.a.astype(dtype)
-            gram = _dual(target.link, target.link, q[:, None], q, directions @ directions.T)
+            gram = self._dual(target.link, target.link, q[:, None], q, directions @ directions.T)
             total = total + p * (a @ gram @ a)
         return (0.5 * (total + self.problem.noise**2)).astype(dtype)
 
@@ -119,12 +124,26 @@ class Pairs(eqx.Module):
         out = jax.lax.map(fn, jax.tree.map(lambda p: in_blocks(p, size), parts))
         return jax.tree.map(lambda o: joined(o, k), out)
 
+    @eqx.filter_jit
     def value(self, particles: Particles) -> Float[Array, ""]:
         """R = ½E[y²] + ½α∫(V + Ψ)dρ."""
         both = lambda block: self.v(block) + self.psi(block, particles)
         total = self._blocks(both, particles.parts, particles.n) @ particles.weights
         return self.half_square(particles.dtype) + 0.5 * particles.alpha * total
 
+    @eqx.filter_jit
+    def magnitude(self, particles: Particles) -> Float[Array, ""]:
+        """½E[y²] + α∫|V|dρ + ½α²∬|U|dρdρ: what the terms of the risk add up to without cancelling,
+        so that rounding is a few units in the last place of this number."""
+
+        def sizes(block):
+            pairs = jnp.abs(self.u(block, particles.parts)) @ particles.weights
+            return jnp.abs(self.v(block)) + 0.5 * particles.alpha * pairs
+
+        total = self._blocks(sizes, particles.parts, particles.n) @ particles.weights
+        return self.half_square(particles.dtype) + particles.alpha * total
+
+    @eqx.filter_jit
     def potential(self, parts: Any, particles: Particles) -> Float[Array, " k"]:
         """Ψ(θ_i; ρ), blocked."""
         return self._blocks(lambda block: self.psi(block, particles), parts, particles.n)

@@ -82,9 +82,7 @@ class PathNorm(AbstractPenalty):
 class Moment(AbstractPenalty):
     """∫q(θ)dρ for any differentiable JAX function q of one θ ∈ R^D."""
 
-    fn: Callable[[Array], Array] = eqx.field(
-        static=True, converter=lambda fn: function("Moment(fn)", fn)
-    )
+    fn: Callable[[Array], Array] = eqx.field(static=True, converter=lambda fn: function("Moment(fn)", fn))
 
     def q(self, parts, neuron):
         value = jnp.asarray(self.fn(neuron.pack(jax.tree.map(lambda p: p[..., None], parts))[0]))

@@ -6,11 +6,21 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..problems.losses import Squared
+from ..problems.neurons import AbstractNeuron
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
 from ..states.particles import Particles
 from .base import AbstractFunctional
-from .expectations import AbstractExpectation, Auto, ByNodes
+from .expectations import MOST_PAIRED, AbstractExpectation, Auto, ByNodes
+
+
+def _parts(theta: Any, neuron: AbstractNeuron, D: int, dtype: Any = None) -> Any:  # noqa: N803
+    """Points θ, one a row, in the neuron's parts."""
+    points = jnp.asarray(theta)
+    points = points.astype(jnp.result_type(points, float) if dtype is None else dtype)
+    if points.ndim != 2 or points.shape[1] != D:
+        raise ValueError(f"theta must have shape (k, D), D = {D}, got {points.shape}. Try theta[None].")
+    return neuron.unpack(points)
 
 
 class Risk(AbstractFunctional):
@@ -25,9 +35,9 @@ class Risk(AbstractFunctional):
 
     def __init__(self, problem: Problem, expectation: Any = None):
         if not isinstance(problem, Problem):
-            raise ValueError(f"Risk needs a wf.Problem, got {problem!r}.")
+            raise ValueError(f"Risk(problem) must be a wf.Problem, got {problem!r}.")
         expectation = Auto() if expectation is None else expectation
-        if not hasattr(expectation, "bind"):
+        if isinstance(expectation, type) or not hasattr(expectation, "bind"):
             raise ValueError(
                 "Risk(expectation) must be wf.ClosedForm(), wf.Quadrature(order), wf.Sample(m) or "
                 f"wf.Data(), got {expectation!r}."
@@ -37,13 +47,28 @@ class Risk(AbstractFunctional):
 
     def expectation(self, state: Any) -> AbstractExpectation:
         """The most exact way that this state can afford."""
+        self._check(state)
         for way in self.ways:
             if way.handles(state):
                 return way
+        given = f"{state.n} neurons of {state.neuron!r}" if isinstance(state, Particles) else repr(state)
         raise ValueError(
-            f"A state of {getattr(state, 'n', '?')} neurons is too wide for the {self.ways[0].way}; "
-            "use wf.Risk(problem) or wf.Risk(problem, expectation=wf.Sample(m))."
+            f"The {self.ways[0].way} takes at most {MOST_PAIRED} neurons of the problem's own kind, "
+            f"{self.problem.neuron!r}, got {given}. Use wf.Risk(problem) or "
+            "wf.Risk(problem, expectation=wf.Sample(m))."
         )
+
+    def _check(self, state: Any) -> None:
+        if not callable(state):
+            raise ValueError(f"A state must predict, state(x), such as wf.Particles, got {state!r}.")
+        if not isinstance(state, Particles):
+            return
+        d, outputs, its = self.problem.d, self.problem.neuron.outputs, state.neuron
+        if its.size(d) != state.D or its.outputs != outputs:
+            raise ValueError(
+                f"The problem has x in R^{d} and {outputs} output(s), so its particles must be in "
+                f"R^{its.size(d)}, got particles in R^{state.D} with {its.outputs} output(s)."
+            )
 
     @property
     def nodes(self) -> Nodes | None:
@@ -70,13 +95,15 @@ class Risk(AbstractFunctional):
 
     def psi(self, theta: Float[Array, "k D"], particles: Particles) -> Float[Array, " k"]:
         """Ψ(θ; ρ) = −E[u(x)σ*(x; θ)], u = y − f for the squared loss."""
-        parts = particles.neuron.unpack(jnp.asarray(theta, particles.dtype))
+        parts = _parts(theta, particles.neuron, particles.D, particles.dtype)
         return self.expectation(particles).potential(parts, particles)
 
     def drift(self, particles):
         return self.expectation(particles).drift(particles)
 
     def on(self, nodes):
+        if not isinstance(nodes, Nodes):
+            raise ValueError(f"Risk.on(nodes) must be wf.Nodes(x, y, weights), got {nodes!r}.")
         batch = object.__new__(Risk)
         object.__setattr__(batch, "problem", self.problem)
         object.__setattr__(batch, "ways", (ByNodes(self.problem, nodes),))
@@ -84,12 +111,12 @@ class Risk(AbstractFunctional):
 
     def V(self, theta: Float[Array, "k D"]) -> Float[Array, " k"]:  # noqa: N802 (theory's name)
         """V(θ) = −E[y σ*(x; θ)]; the split R = ½E[y²] + ∫V + ½∬U needs the squared loss."""
-        return self._split().v(self.problem.neuron.unpack(jnp.asarray(theta)))
+        return self._split().v(_parts(theta, self.problem.neuron, self.problem.D))
 
     def U(self, theta: Float[Array, "k D"], other: Float[Array, "l D"]) -> Float[Array, "k l"]:  # noqa: N802
         """U(θ, θ') = E[σ*(x; θ)σ*(x; θ')]."""
-        unpack = self.problem.neuron.unpack
-        return self._split().u(unpack(jnp.asarray(theta)), unpack(jnp.asarray(other)))
+        parts = [_parts(t, self.problem.neuron, self.problem.D) for t in (theta, other)]
+        return self._split().u(*parts)
 
     def _split(self) -> AbstractExpectation:
         if not isinstance(self.problem.loss, Squared):

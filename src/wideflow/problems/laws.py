@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import count, finite, fits, function, positive
+from .._typing import Abstract
 from .nodes import gaussian_rule, sphere_rule
 
 # A product rule is called affordable up to this many points: (order)^d with d ≤ 3.
@@ -21,7 +22,7 @@ _MOST_NODES = 2**17
 class AbstractLaw(eqx.Module):
     """Law of x ∈ R^d, possibly with labels: (x, y) ~ law."""
 
-    d: eqx.AbstractVar[int]
+    d: Abstract[int]
 
     @property
     @abc.abstractmethod

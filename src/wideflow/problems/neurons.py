@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import count, function, nearest
+from .._typing import Abstract
 from .activations import Activation, activation
 
 Output = Literal["trained", "frozen", "unit"]
@@ -24,7 +25,7 @@ class AbstractNeuron(eqx.Module):
     neurons on the last axis, so that no time step cuts, joins or transposes arrays and every loop
     runs along neurons; `pack(unpack(theta))` is `theta`."""
 
-    outputs: eqx.AbstractVar[int]
+    outputs: Abstract[int]
 
     @abc.abstractmethod
     def size(self, d: int) -> int:

@@ -28,7 +28,7 @@ class AbstractTarget(eqx.Module):
         try:
             shape = jax.eval_shape(self, jax.ShapeDtypeStruct((3, d), jnp.result_type(float))).shape
         except Exception as error:
-            raise ValueError(f"Problem(target) cannot be evaluated on x of shape (3, {d}): {error}") from error
+            raise ValueError(f"Problem(target) cannot be evaluated on one x in R^{d}: {error}") from error
         if shape[:1] != (3,) or len(shape) > 2:
             raise ValueError(
                 f"Problem(target) must map x of shape (3, {d}) to (3,) or (3, outputs), got {shape}."
@@ -135,9 +135,7 @@ def teacher(w, a=None, b=None, link="relu", **options) -> Ridges:
     b = None if b is None else finite("teacher(b)", b)
     if a.shape != (k,) or (b is not None and b.shape != (k,)):
         given = f"{a.shape} and {None if b is None else b.shape}"
-        raise ValueError(
-            f"teacher(a) and teacher(b) must have shape ({k},), as w has {k} rows, got {given}."
-        )
+        raise ValueError(f"teacher(a) and teacher(b) must have shape ({k},), as w has {k} rows, got {given}.")
     bias = None if b is None else _cast(b)
     return Ridges(activation(link, **options), _cast(a), _cast(w), bias)
 

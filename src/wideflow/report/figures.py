@@ -1,5 +1,6 @@
 """How figures look: one place for colours, fonts and files."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":")
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "figure.dpi": 110,
     "savefig.dpi": 160,
     "font.size": 10,
@@ -35,6 +36,22 @@ def panels(count: int, width: float = 4.4, height: float = 3.4) -> Iterator[tupl
         figure = Figure(figsize=(width * count, height))
         FigureCanvasAgg(figure)
         yield figure, list(figure.subplots(1, count, squeeze=False)[0])
+
+
+def power_law(axes: Any, x: Any, y: Any, errors: Any, slope: Any, labels: tuple[str, str]) -> None:
+    """Points with error bars and a fitted power law, both axes logarithmic; the x are the ticks."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+
+    axes.errorbar(x, y, errors, fmt="o", ms=4, capsize=2, color=COLOURS[0], label="measured, ± 1 s.e.")
+    fit = f"slope {slope.value:+.3f} ± {slope.error:.3f}"
+    axes.plot(x, slope.at(x), "--", color=COLOURS[1], label=fit)
+    axes.set(xlabel=labels[0], ylabel=labels[1], xscale="log", yscale="log")
+    axes.xaxis.set_major_locator(FixedLocator(list(x)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    power = lambda v, _: f"{v:g}" if v >= 1 else f"2$^{{{math.log2(v):g}}}$"
+    axes.xaxis.set_major_formatter(FuncFormatter(power))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.legend()
 
 
 def save(figure: Any, path: str | Path) -> Path:

@@ -1,0 +1,198 @@
+"""What every dynamics on particles must do."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import wideflow as wf
+from exact_cases import erf_problem
+
+RNG = np.random.default_rng(0)
+DATA = wf.Dataset(RNG.normal(size=(64, 3)), RNG.normal(size=64))
+FINITE = wf.Problem(x=DATA, neuron=wf.Neuron("erf"))
+ENDLESS = erf_problem(3)
+STEP = 2.0**-7
+
+DYNAMICS = {
+    "GradientFlow": lambda p, s: wf.GradientFlow(wf.Risk(p)),
+    "GradientDescent": lambda p, s: wf.GradientDescent(wf.Risk(p), s),
+    "SGD": lambda p, s: wf.SGD(wf.Risk(p), s),
+    "SGD batch": lambda p, s: wf.SGD(wf.Risk(p), s, batch=5),
+    "Langevin": lambda p, s: wf.Langevin(wf.Risk(p), s, beta=50.0, decay=0.1),
+    "noisy SGD": lambda p, s: wf.Langevin(wf.Risk(p), s, beta=50.0, batch=2),
+    "Adam": lambda p, s: wf.Adam(wf.Risk(p), s),
+    "Adam batch": lambda p, s: wf.Adam(wf.Risk(p), s, batch=4),
+    "Optax": lambda p, s: wf.Optax(wf.Risk(p), optax.sgd, s),
+    "sum": lambda p, s: wf.GradientDescent(wf.Risk(p) + 0.1 * wf.SecondMoment() + 0.01 * wf.PathNorm(), s),
+}
+every_dynamics = pytest.mark.parametrize("make", DYNAMICS.values(), ids=DYNAMICS)
+
+
+def start_of(problem, n=6, **kwargs):
+    return wf.init(problem).sample(jax.random.key(1), n, **kwargs)
+
+
+@every_dynamics
+@pytest.mark.parametrize("problem", [ENDLESS, FINITE], ids=["law", "data"])
+def test_contract(make, problem):
+    dynamics, start, ts = make(problem, STEP), start_of(problem), [0.0, 0.1, 0.5]
+    run = wf.evolve(dynamics, start, ts, key=jax.random.key(2))
+    assert run.status == "ok" and len(run.states) == 3
+    assert np.array_equal(run.states[0].theta, start.theta)
+    assert np.array_equal(run.final.theta, run.states[-1].theta)
+    assert not np.array_equal(run.final.theta, start.theta)
+    # discrete times snap to the nearest kη, half a step at most
+    assert np.all(np.abs(run.t - ts) <= STEP / 2)
+    if dynamics.name != "GradientFlow":
+        assert np.array_equal(run.t / STEP, np.rint(run.t / STEP))
+        assert run.info["steps"] == round(run.t[-1] / STEP)
+    assert run["risk"][-1] == pytest.approx(float(wf.Risk(problem).value(run.final)), rel=1e-12)
+    assert run.citations() == [c for c in run.citations() if len(c) > 20]
+
+
+@every_dynamics
+def test_same_key_same_bits(make):
+    runs = [
+        wf.evolve(make(ENDLESS, STEP), start_of(ENDLESS), [0.3], key=jax.random.key(k)) for k in (3, 3, 4)
+    ]
+    theta = [np.asarray(run.final.theta) for run in runs]
+    assert np.array_equal(theta[0], theta[1])
+    random = make(ENDLESS, STEP).name in ("SGD", "Langevin") or (
+        getattr(make(ENDLESS, STEP), "batches", None) is not None and make(ENDLESS, STEP).batches.batch > 0
+    )
+    assert np.array_equal(theta[0], theta[2]) != random
+
+
+@every_dynamics
+def test_second_call_never_recompiles(make):
+    compiled = []
+    listener = lambda name, *_, **__: compiled.append(name) if "backend_compile" in name else None
+    wf.evolve(make(ENDLESS, STEP), start_of(ENDLESS), [0.1, 0.3])
+    start = start_of(ENDLESS)
+    jax.monitoring.register_event_duration_secs_listener(listener)
+    try:
+        wf.evolve(make(ENDLESS, STEP), start, [0.05, 0.2, 0.4], key=jax.random.key(9))
+        assert compiled == []
+        if make(ENDLESS, STEP).name not in ("Adam", "Optax"):  # optax holds its step in its code
+            wf.evolve(make(ENDLESS, STEP / 3), start, [0.1])
+            assert compiled == []
+    finally:
+        jax.monitoring.clear_event_listeners()
+
+
+@every_dynamics
+def test_float32_stays_float32(make):
+    run = wf.evolve(make(ENDLESS, STEP), start_of(ENDLESS, dtype=jnp.float32), [0.1])
+    assert run.final.theta.dtype == np.float32
+
+
+@every_dynamics
+def test_frozen_output_weights_do_not_move(make):
+    problem = wf.Problem(
+        x=wf.Gaussian(3), target=wf.single_index("erf"), neuron=wf.Neuron("erf", output="frozen")
+    )
+    start = start_of(problem)
+    run = wf.evolve(make(problem, STEP), start, [0.3])
+    assert np.array_equal(run.final.parts.a, start.parts.a)
+    assert not np.array_equal(run.final.parts.w, start.parts.w)
+
+
+def test_adamw_does_not_decay_frozen_weights():
+    problem = wf.Problem(
+        x=wf.Gaussian(3), target=wf.single_index("erf"), neuron=wf.Neuron("erf", output="frozen")
+    )
+    start = start_of(problem)
+    run = wf.evolve(wf.Optax(wf.Risk(problem), optax.adamw(1e-2, weight_decay=1.0), 1e-2), start, [0.1])
+    assert np.array_equal(run.final.parts.a, start.parts.a)
+
+
+def test_optax_sgd_is_gradient_descent():
+    start = start_of(ENDLESS)
+    ours = wf.evolve(wf.GradientDescent(wf.Risk(ENDLESS), STEP), start, [0.5])
+    theirs = wf.evolve(wf.Optax(wf.Risk(ENDLESS), optax.sgd, STEP), start, [0.5])
+    assert np.allclose(ours.final.theta, theirs.final.theta, rtol=1e-13, atol=1e-14)  # 64 steps' rounding
+
+
+def test_full_batch_of_a_data_set_is_its_mean():
+    """SGD's velocity, averaged over all batches of one pass, is the full velocity to first order in η."""
+    start, step = start_of(FINITE), 1e-6
+    one_pass = wf.evolve(wf.SGD(wf.Risk(FINITE), step, batch=4, one_pass=True), start, [16 * step])
+    moved = (np.asarray(one_pass.final.theta) - np.asarray(start.theta)) / (16 * step)
+    full = np.asarray(wf.Risk(FINITE).velocity(start))
+    assert np.allclose(moved, full, rtol=0, atol=1e-4)  # 16 steps of 1e-6 change the velocity by 1e-5
+
+
+def test_one_pass_on_a_data_set_reads_each_row_once():
+    dynamics = wf.SGD(wf.Risk(FINITE), STEP, batch=4, one_pass=True)
+    nodes = dynamics.batches.draw(jax.random.key(5), jnp.arange(16))
+    rows = np.asarray(nodes.x).reshape(-1, 3)
+    assert np.array_equal(np.sort(rows, axis=0), np.sort(np.asarray(DATA.x), axis=0))
+
+
+def test_one_pass_beyond_the_data_is_refused():
+    dynamics = wf.SGD(wf.Risk(FINITE), STEP, one_pass=True)
+    assert wf.evolve(dynamics, start_of(FINITE), [64 * STEP]).status == "ok"
+    with pytest.raises(ValueError, match=r"takes 65 steps.*lasts for 64 steps.*one_pass=False"):
+        wf.evolve(dynamics, start_of(FINITE), [65 * STEP])
+
+
+def test_resampling_follows_the_weights():
+    weights = np.arange(1.0, 65)
+    data = wf.Dataset(DATA.x, np.arange(64.0), weights)
+    problem = wf.Problem(x=data, neuron=wf.Neuron("erf"))
+    nodes = wf.SGD(wf.Risk(problem), STEP, batch=64).batches.draw(jax.random.key(6), jnp.arange(400))
+    share = np.bincount(np.asarray(nodes.y).astype(int).ravel(), minlength=64) / nodes.y.size
+    expected = weights / weights.sum()
+    assert np.all(np.abs(share - expected) < 5 * np.sqrt(expected / nodes.y.size))  # 64 counts: 5 s.e.
+
+
+@pytest.mark.parametrize("batch", [0, -1, 1.5, "many"])
+def test_bad_batches(batch):
+    with pytest.raises(ValueError, match="batch must be a whole number >= 1"):
+        wf.SGD(wf.Risk(ENDLESS), STEP, batch=batch)
+
+
+@pytest.mark.parametrize("step", [0, -1e-3, float("nan"), float("inf"), "fast"])
+def test_bad_steps(step):
+    for make in (wf.GradientDescent, wf.SGD, wf.Adam):
+        with pytest.raises(ValueError, match="step must be a number > 0"):
+            make(wf.Risk(ENDLESS), step)
+
+
+def test_bad_temperatures_and_tolerances():
+    with pytest.raises(ValueError, match="beta must be a number > 0 or inf"):
+        wf.Langevin(wf.Risk(ENDLESS), STEP, beta=-1.0)
+    with pytest.raises(ValueError, match="decay must be a number >= 0"):
+        wf.Langevin(wf.Risk(ENDLESS), STEP, beta=1.0, decay=-1.0)
+    with pytest.raises(ValueError, match="rtol"):
+        wf.GradientFlow(wf.Risk(ENDLESS), rtol=0.0)
+    with pytest.raises(ValueError, match="below the rounding of float32"):
+        start = start_of(ENDLESS, dtype=jnp.float32)
+        wf.evolve(wf.GradientFlow(wf.Risk(ENDLESS), rtol=1e-9), start, [1.0])
+
+
+def test_many_passes_need_a_sample():
+    with pytest.raises(ValueError, match="Many passes need a finite sample"):
+        wf.SGD(wf.Risk(ENDLESS, wf.Quadrature(8)), STEP, one_pass=False)
+    run = wf.evolve(wf.SGD(wf.Risk(ENDLESS, wf.Sample(32)), STEP, one_pass=False), start_of(ENDLESS), [0.1])
+    assert run.status == "ok"
+
+
+@pytest.mark.parametrize("batch", [None, 1])
+def test_largest_stable_step(batch):
+    """Just below the step that `advice` calls stable GD converges on a quadratic risk, above not."""
+    d = 3
+    problem = wf.Problem(
+        x=wf.Gaussian(d, covariance=[4.0, 1.0, 0.25]),
+        target=wf.single_index("identity"),
+        neuron=wf.Neuron("identity", output="unit"),
+    )
+    risk, start = wf.Risk(problem), wf.init(problem).sample(jax.random.key(0), 5)
+    stable = wf.largest_stable_step(risk, start)
+    assert stable == pytest.approx(2 / 4.0, rel=0.01)  # 2/λ, λ the top eigenvalue of Cov x
+    below = wf.evolve(wf.GradientDescent(risk, 0.98 * stable), start, [100.0])
+    above = wf.evolve(wf.GradientDescent(risk, 1.05 * stable), start, [100.0])
+    assert below["risk"][-1] < 1e-3 * float(risk.value(start))
+    assert above["risk"][-1] > float(risk.value(start))

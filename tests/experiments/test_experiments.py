@@ -1,0 +1,27 @@
+"""Every experiment passes, with its error bars small against its tolerance."""
+
+import json
+
+import pytest
+
+from wideflow.experiments.__main__ import EXPERIMENTS, main
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(EXPERIMENTS))
+def test_experiment_passes(name, tmp_path, capsys):
+    assert main([name, "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert f"PASS  {name}" in printed and "FAIL" not in printed
+    record = json.loads((tmp_path / f"{name}.json").read_text())
+    assert record["passed"] and (tmp_path / f"{name}.png").stat().st_size > 10_000
+    for check in record["checks"]:
+        # a check whose error bar is as wide as what it allows would pass by luck
+        assert 0 < check["error"] < (check["high"] - check["low"]) / 4
+
+
+def test_list_and_unknown_name(capsys):
+    assert main(["--list"]) == 0
+    assert all(name in capsys.readouterr().out for name in EXPERIMENTS)
+    assert main(["sgd-track-flow"]) == 2
+    assert "Did you mean 'sgd-tracks-flow'?" in capsys.readouterr().err
