@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.integrate import solve_ivp
 

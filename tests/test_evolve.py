@@ -17,6 +17,7 @@ import pytest
 import wideflow as wf
 from store.cases import CASES, assert_begins, assert_same_bits
 from wideflow import checkpoint as checkpoint_module
+from wideflow import progress
 from wideflow.dynamics import batches
 from wideflow.functionals import engine
 from wideflow.store import folder
@@ -468,6 +469,46 @@ def test_what_cannot_be_told_in_json_does_not_end_the_run(monkeypatch, tmp_path)
     assert run.status == "ok"
     assert wf.load(tmp_path).info["expectation_error"] == np.inf
     assert wf.load(tmp_path).info["table"] == [0, 1, 2]
+
+
+# --- the bar --------------------------------------------------------------------------------------
+
+
+def test_the_bar_tells_the_time_left(monkeypatch, capsys):
+    """Of a run that goes on at t = 5 of 10: what is left is judged by this sitting alone."""
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.bar("SGD", 5.0, 10.0, True) as update:
+        now[0] += 2.0
+        update(6.0, np.array([0.25, 0.75]))
+        now[0] += 0.05
+        update(6.1)  # too soon to be shown
+        now[0] += 8.0
+        update(10.0, 0.125)
+    shown = capsys.readouterr().err.strip().split("\r")
+    assert len(shown) == 2
+    assert shown[0].split() == [
+        "SGD",
+        "██████████████··········",
+        "60%",
+        "t",
+        "=",
+        "6",
+        "of",
+        "10",
+        "risk",
+        "0.5",
+        "0:08",
+        "left",
+    ]
+    assert shown[1].split()[2:] == ["100%", "t", "=", "10", "of", "10", "risk", "0.125", "0:10"]
+
+
+def test_the_bar_is_for_terminals(capsys):
+    wf.evolve(**small())
+    assert capsys.readouterr().err == ""
+    wf.evolve(**small(), progress=True)
+    assert "GradientDescent" in capsys.readouterr().err
 
 
 # --- observers -----------------------------------------------------------------------------------

@@ -150,3 +150,20 @@ def test_ctrl_c_for_real(children, tmp_path):
     assert_begins(stopped, expected)
     assert folder.read(path)["status"] == "interrupted"  # it has said so itself, before it ended
     assert_same_bits(wf.evolve(**CASES["Langevin"].call(ROWS), checkpoint=path), expected)
+
+
+def test_two_processes_and_one_folder(children, tmp_path):
+    """While one writes there the other is refused, and takes over when the first has been killed."""
+    path = tmp_path / "shared"
+    call = CASES["Langevin"].call(ROWS) | {"checkpoint": path}
+
+    def refused():
+        if not folder.exists(path):
+            return False
+        with pytest.raises(folder.InUseError, match="another run that is still going on"):
+            wf.evolve(**call)
+        assert wf.load(path).status == "interrupted"
+        return True
+
+    assert children.run("Langevin", ROWS, when=refused, folder=str(path)) == KILLED
+    assert_same_bits(wf.evolve(**call), wf.evolve(**CASES["Langevin"].call(ROWS)))

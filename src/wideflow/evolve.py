@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array
 
 from ._checks import fits, times
+from ._tracing import traced
 from .checkpoint import Checkpoint, Ledger
 from .dynamics.base import AbstractDynamics, Info
 from .progress import bar
@@ -150,7 +151,7 @@ class _Loop:
         return "ok", ""
 
     def look(self, t: float, state: Any) -> dict[str, np.ndarray]:
-        seen = _observed(self.dynamics.functional, state)
+        seen = _observed(traced(self.dynamics.functional), state)
         seen |= {name: fn(t, state) for name, fn in self.observers.items()}
         observed = {name: to_host(value) for name, value in seen.items()}
         for name, value in observed.items() if self.rows else ():

@@ -75,7 +75,7 @@ def test_second_call_never_recompiles(make):
     try:
         wf.evolve(make(ENDLESS, STEP), start, [0.05, 0.2, 0.4], key=jax.random.key(9))
         assert compiled == []
-        if make(ENDLESS, STEP).name not in ("Adam", "Optax"):  # optax holds its step in its code
+        if make(ENDLESS, STEP).name != "Optax":  # any optax optimiser holds its step in its code
             wf.evolve(make(ENDLESS, STEP / 3), start, [0.1])
             assert compiled == []
     finally:

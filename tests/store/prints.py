@@ -7,15 +7,12 @@ import sys
 import types
 from pathlib import Path
 
+import equinox as eqx
 import jax
-
-if __name__ == "__main__":
-    jax.config.update("jax_enable_x64", True)  # as the tests do, and before any array is made
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-import wideflow as wf
 from wideflow.store.records import fingerprint, function_hash
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -59,44 +56,44 @@ class Ball:
         return jnp.sum(x**2) < self.radius
 
 
-class Shifted(wf.Problem.__base__):  # an equinox module of the user's own
+class Shifted(eqx.Module):
     by: float
 
     def __call__(self, x):
         return x + self.by
 
 
-risk = CASES["GradientDescent"].make().functional
-
-FUNCTIONS = {
-    "globals": uses_globals,
-    "member": member,
-    "closure": closing(1.5),
-    "array": closing(np.arange(4.0)),
-    "jax array": closing(jnp.arange(4.0)),
-    "key": closing(jax.random.key(3)),
-    "object": closing(object()),
-    "risk": closing(risk),
-    "observer": lambda t, state: risk.value(state),
-    "recursive": recursive(),
-    "partial": functools.partial(closing(1.0), x=2.0),
-    "method": Ball(2.0).__call__,
-    "callable": Ball(2.0),
-    "jit": jax.jit(helper),
-    "vmap": jax.vmap(helper),
-    "cached": functools.cache(helper),
-    "numpy": np.sin,
-    "jax": jnp.tanh,
-    "relu": jax.nn.relu,
-    "builtin": math.sin,
-    "adam": optax.adam(1e-3).update,
-    "schedule": optax.adam(optax.cosine_decay_schedule(0.1, 10)).update,
-    "chain": optax.chain(optax.clip(1.0), optax.sgd(0.1, momentum=0.9)).update,
-}
+def functions() -> dict:
+    risk = CASES["GradientDescent"].make().functional
+    return {
+        "globals": uses_globals,
+        "member": member,
+        "closure": closing(1.5),
+        "array": closing(np.arange(4.0)),
+        "jax array": closing(jnp.arange(4.0)),
+        "key": closing(jax.random.key(3)),
+        "object": closing(object()),
+        "risk": closing(risk),
+        "observer": lambda t, state: risk.value(state),
+        "recursive": recursive(),
+        "partial": functools.partial(closing(1.0), x=2.0),
+        "method": Ball(2.0).__call__,
+        "callable": Ball(2.0),
+        "jit": jax.jit(helper),
+        "vmap": jax.vmap(helper),
+        "cached": functools.cache(helper),
+        "numpy": np.sin,
+        "jax": jnp.tanh,
+        "relu": jax.nn.relu,
+        "builtin": math.sin,
+        "adam": optax.adam(1e-3).update,
+        "schedule": optax.adam(optax.cosine_decay_schedule(0.1, 10)).update,
+        "chain": optax.chain(optax.clip(1.0), optax.sgd(0.1, momentum=0.9)).update,
+    }
 
 
 def prints() -> dict[str, str]:
-    found = {name: function_hash(fn) for name, fn in FUNCTIONS.items()}
+    found = {name: function_hash(fn) for name, fn in functions().items()}
     found["module"] = fingerprint(Shifted(0.5))
     for name, case in CASES.items():
         call = case.call()
@@ -105,4 +102,5 @@ def prints() -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)  # as the tests do
     print(json.dumps(prints()))

@@ -63,11 +63,6 @@ class AbstractDynamics(eqx.Module):
         """What to change when a run from this state diverged."""
 
 
-def traced(tree: Any) -> Any:
-    """Python floats as arrays, so that another step size or temperature does not recompile."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, tree)
-
-
 def is_finite(tree: Any) -> Array:
     """Whether every floating entry is finite (their sum is: one number a leaf, no mask held)."""
     sums = [jnp.sum(v) for v in jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))]

@@ -9,10 +9,11 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from .._checks import positive
+from .._tracing import traced
 from ..functionals.base import AbstractFunctional
 from ..problems.nodes import Nodes
 from ..states.particles import Particles
-from .base import AbstractDynamics, Info, is_finite, traced
+from .base import AbstractDynamics, Info, is_finite
 from .batches import AbstractBatches
 from .rules import AbstractRule
 from .stability import largest_stable_step

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from .._checks import count, positive
+from .._tracing import traced
 from ..functionals.base import AbstractFunctional
 from ..states.particles import Particles
-from .base import AbstractDynamics, Info, is_finite, traced
+from .base import AbstractDynamics, Info, is_finite
 
 
 class Carry(eqx.Module):

@@ -7,7 +7,7 @@ from .._checks import positive
 from ..functionals.base import AbstractFunctional
 from .batches import batches_for
 from .descent import Descent
-from .rules import OptaxRule
+from .rules import OptaxRule, Preconditioned
 
 
 @functools.lru_cache  # the same optimiser object for the same arguments, so that jit compiles once
@@ -46,13 +46,13 @@ def Adam(  # noqa: N802
     eps: float = 1e-8,
 ) -> Descent:
     """Adam with learning rate `step`."""
-    rule = OptaxRule(_adam(positive("step", step), b1, b2, eps))
+    rule = Preconditioned(_adam(b1, b2, eps))
     batches = batches_for(functional, batch, one_pass)
     return Descent(functional, step, batches, rule, "Adam", ("kingma2015",))
 
 
 @functools.lru_cache
-def _adam(step: float, b1: float, b2: float, eps: float) -> Any:
+def _adam(b1: float, b2: float, eps: float) -> Any:
     import optax
 
-    return optax.adam(step, b1=b1, b2=b2, eps=eps)
+    return optax.scale_by_adam(b1=b1, b2=b2, eps=eps)

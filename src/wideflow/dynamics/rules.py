@@ -64,3 +64,17 @@ class OptaxRule(AbstractRule):
         trained = state.neuron.trained(state.parts)
         updates = jax.tree.map(lambda u, moves: u if moves else 0 * u, updates, trained)
         return state.moved(updates), memory
+
+
+class Preconditioned(AbstractRule):
+    """θ ← θ − η · transform(−v), for an optax transformation that holds no step size."""
+
+    transform: Any = eqx.field(static=True)
+
+    def init(self, state):
+        return self.transform.init(state.parts)
+
+    def update(self, velocity, state, memory, key, step):
+        gradient = jax.tree.map(jnp.negative, velocity)
+        direction, memory = self.transform.update(gradient, memory, state.parts)
+        return state.moved(direction, -jnp.asarray(step, state.dtype)), memory

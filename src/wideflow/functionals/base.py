@@ -9,15 +9,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import number
+from .._tracing import traced
 from .._typing import Abstract
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
 from ..states.particles import Particles
-
-
-def traced(tree: Any) -> Any:
-    """Python floats as arrays, so that another temperature or noise does not recompile."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, tree)
 
 
 class AbstractFunctional(eqx.Module):

@@ -1,6 +1,6 @@
 """Expectations in closed form: for Gaussian x and the squared loss, V and U are dual activations."""
 
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -58,12 +58,22 @@ class Pairs(eqx.Module):
     problem: Problem
     order: int = eqx.field(static=True, default=ORDER)
 
+    # `why_not` has made sure that neuron and target are of these kinds.
+
+    @property
+    def _phi(self) -> Activation:
+        return cast(Neuron, self.problem.neuron).activation
+
+    @property
+    def _target(self) -> Ridges | None:
+        return cast(Ridges | None, self.problem.target)
+
     def _gaussians(self) -> Any:
         return self.problem.x.gaussians()
 
     def without_dual(self) -> list[str]:
         """The pairs of link and activation whose dual is taken by quadrature."""
-        phi, target = self.problem.neuron.activation, self.problem.target
+        phi, target = self._phi, self._target
         pairs = [] if target is None else [(target.link, phi), (target.link, target.link)]
         return [f"{a.name}–{b.name}" for a, b in pairs if closed_dual(a, b) is None]
 
@@ -73,7 +83,7 @@ class Pairs(eqx.Module):
 
     def _label_overlap(self, gaussian: Gaussian, label: Any, w: Array) -> Float[Array, " k"]:
         """E[y φ(⟨w_i, x⟩)] under one Gaussian."""
-        phi, target = self.problem.neuron.activation, self.problem.target
+        phi, target = self._phi, self._target
         white = gaussian.colour(w)
         q = jnp.sum(white**2, axis=-1)
         if target is None:
@@ -86,12 +96,13 @@ class Pairs(eqx.Module):
     def v(self, parts: Any) -> Float[Array, " k"]:
         """V(θ_i)."""
         w = parts.w.T
-        total = sum(_of(p, w) * self._label_overlap(g, label, w) for p, g, label in self._gaussians())
+        overlaps = [_of(p, w) * self._label_overlap(g, label, w) for p, g, label in self._gaussians()]
+        total = sum(overlaps, start=jnp.zeros((), w.dtype))
         return -total if parts.a is None else -parts.a * total
 
     def u(self, parts: Any, others: Any) -> Float[Array, "k l"]:
         """U(θ_i, θ'_j)."""
-        phi, total = self.problem.neuron.activation, 0.0
+        phi, total = self._phi, jnp.zeros((), parts.w.dtype)
         for p, gaussian, _ in self._gaussians():
             left, right = gaussian.colour(parts.w.T), gaussian.colour(others.w.T)
             q1, q2 = jnp.sum(left**2, axis=-1), jnp.sum(right**2, axis=-1)
@@ -104,7 +115,7 @@ class Pairs(eqx.Module):
 
     def half_square(self, dtype: Any) -> Float[Array, ""]:
         """½E[y²], label noise included."""
-        target, total = self.problem.target, jnp.zeros((), dtype)
+        target, total = self._target, jnp.zeros((), dtype)
         for p, gaussian, label in self._gaussians():
             if target is None:
                 total = total + p * label**2

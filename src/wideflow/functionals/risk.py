@@ -71,7 +71,7 @@ class Risk(AbstractFunctional):
             )
 
     @property
-    def nodes(self) -> Nodes | None:
+    def nodes(self) -> Nodes | None:  # type: ignore[override]
         return self.ways[-1].nodes
 
     def way(self, state: Any) -> str:

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax
@@ -106,6 +106,17 @@ class Neuron(AbstractNeuron):
     bias: bool = eqx.field(static=True, default=False, kw_only=True)
     output: Output = eqx.field(static=True, default="trained", kw_only=True)
     outputs: int = eqx.field(static=True, default=1, kw_only=True)
+
+    if TYPE_CHECKING:  # what the converter takes
+
+        def __init__(
+            self,
+            activation: str | Activation | Callable[[Array], Array],
+            *,
+            bias: bool = False,
+            output: Output = "trained",
+            outputs: int = 1,
+        ) -> None: ...
 
     def __check_init__(self):
         count("Neuron(outputs)", self.outputs)

@@ -1,6 +1,7 @@
 """The problem: law of x, target y, neuron σ*(x; θ), loss."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -42,6 +43,18 @@ class Problem(eqx.Module):
     noise: float = eqx.field(
         default=0.0, converter=lambda v: positive("Problem(noise)", v, zero=True), kw_only=True
     )
+
+    if TYPE_CHECKING:  # what the converters take
+
+        def __init__(
+            self,
+            x: AbstractLaw,
+            *,
+            target: AbstractTarget | Callable[[Array], Array] | None = None,
+            neuron: AbstractNeuron,
+            loss: AbstractLoss | str = "squared",
+            noise: float = 0.0,
+        ) -> None: ...
 
     def __check_init__(self):
         for name, kind in (("x", AbstractLaw), ("neuron", AbstractNeuron), ("loss", AbstractLoss)):
@@ -96,7 +109,7 @@ class Problem(eqx.Module):
         check_sample_fits(self.d, count("m", m))
         key_x, key_y = jax.random.split(check_key("key", key))
         x, y = self.x.sample(key_x, m)
-        y = self.target(x) if self.target is not None else y
+        y = jnp.asarray(y) if self.target is None else self.target(x)
         if not (isinstance(self.noise, float) and self.noise == 0.0):
             y = y + self.noise * jax.random.normal(key_y, y.shape, x.dtype)
         return uniform(x, y)

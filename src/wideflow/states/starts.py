@@ -139,8 +139,8 @@ def init(problem: Problem, a: Any = None, w: Any = None, b: Any = None, theta: A
                 f"init(a, w, b) must be left out, as a custom neuron has no such parts, got a = {a}, "
                 f"w = {w}, b = {b}: use init(problem, theta=…)."
             )
-        marginals = (_marginal("theta", 1.0 if theta is None else theta),)
-        return Law(neuron, marginals, (neuron.size(d),))
+        everywhere = _marginal("theta", 1.0 if theta is None else theta)
+        return Law(neuron, (everywhere,), (neuron.size(d),))
     heads, bias = neuron.size(d) - d - neuron.bias, neuron.bias
     if theta is not None:
         raise ValueError("init(theta=…) is for custom neurons; this one takes a, w and b.")
