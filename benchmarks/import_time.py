@@ -8,7 +8,7 @@ CODE = "import time; begun = time.process_time(); import {name}; print(time.proc
 
 def measure(quick: bool) -> list[Row]:
     """CPU seconds of `import wideflow` minus those of `import jax`, in fresh processes that take
-    turns, bytecode compiled before. A difference, as asked; CPU time, since a loaded machine would
+    turns, bytecode compiled before. A difference, not a ratio; CPU time, since a loaded machine would
     count against nobody in particular."""
     cost = lambda name: child.number(CODE.format(name=name))
     cost("wideflow")  # writes the bytecode

@@ -27,7 +27,7 @@ def measure(quick: bool) -> list[Row]:
     """Peak resident memory of a fresh process that draws n = 10⁶ neurons in d = 20 and m = 10⁴ rows
     (float32) and computes one velocity, above its memory after the imports, in GB.
 
-    An amount, not a ratio, as asked. For scale: the hidden layer alone, which autograd over one batch
+    An amount, not a ratio. For scale: the hidden layer alone, which autograd over one batch
     keeps, has 40 GB; θ and the velocity have 0.08 GB each. VmHWM belongs to the process image, unlike
     ru_maxrss, which a child inherits; so this needs Linux."""
     peak = child.number(CODE)

@@ -128,7 +128,7 @@ CASES = [
 
 
 def erf_problem(d=5, **kwargs):
-    """The single-neuron problem of the lectures, erf link and neuron."""
+    """Learning one neuron: erf link and erf neuron."""
     return wf.Problem(x=wf.Gaussian(d), target=wf.single_index("erf"), neuron=wf.Neuron("erf"), **kwargs)
 
 

@@ -20,14 +20,15 @@ from store.cases import CASES, assert_begins, assert_same_bits
 from wideflow.store import folder
 
 KILLED = -signal.SIGKILL
-ROWS = 30  # saved times of a run that is killed at random: a second or two of steps and saves
+ROWS = 20  # saved times of a run that is killed at random: a second or so of compiling, steps and saves
+LONG = 300  # of a run that must not end before it is stopped
 
 
 class Children:
     """Runs in processes of their own (see `store/child.py`), one at a time."""
 
     def __init__(self, cache: Path):
-        self.cache = str(cache)
+        self.cache, self.lasted = str(cache), 0.0
         script = Path(__file__).parent / "store" / "child.py"
         pipe = subprocess.PIPE
         self.process = subprocess.Popen([sys.executable, str(script)], stdin=pipe, stdout=pipe, text=True)
@@ -55,6 +56,7 @@ class Children:
                 word, _, number = line.partition(" ")
                 pid = int(number) if word == "pid" else pid
                 if word == "ended":
+                    self.lasted = time.monotonic() - (begun or asked)
                     return int(number)
                 begun = time.monotonic() if line == "begins" else begun
             if begun and pid and when is not None and due():
@@ -116,14 +118,12 @@ def test_killed_at_every_write_of_a_save(children, tmp_path):
 def test_killed_at_random_moments(children, tmp_path, case):
     """Eight kills for each of four dynamics, anywhere from the first compilation to the last save."""
     expected = whole(children, case, ROWS, tmp_path)
-    begun = time.monotonic()
     assert children.run(case, ROWS, folder=str(tmp_path / "timed")) == 0
-    lasts = time.monotonic() - begun
-    draw, kills, path = random.Random(case), 0, None
+    lasts, draw, kills, path = children.lasted, random.Random(case), 0, None
     for attempt in range(100):
         if path is None:
             path = tmp_path / f"run-{attempt}"
-        code = children.run(case, ROWS, folder=str(path), when=draw.uniform(0.0, lasts))
+        code = children.run(case, ROWS, folder=str(path), when=draw.uniform(0.0, 0.8 * lasts))
         assert code in (0, KILLED)
         kills += code == KILLED
         if folder.exists(path):
@@ -139,23 +139,23 @@ def test_killed_at_random_moments(children, tmp_path, case):
 def test_ctrl_c_for_real(children, tmp_path):
     """SIGINT in the middle of a run: it ends by itself, with a run that can be loaded and gone on."""
     path = tmp_path / "stopped"
-    expected = wf.evolve(**CASES["Langevin"].call(ROWS))
+    expected = wf.evolve(**CASES["Langevin"].call(LONG))
     code = children.run(
-        "Langevin", ROWS, when=lambda: folder.exists(path), by=signal.SIGINT, folder=str(path)
+        "Langevin", LONG, when=lambda: folder.exists(path), by=signal.SIGINT, folder=str(path)
     )
     assert code == 0
     stopped = wf.load(path)
     assert stopped.status == "interrupted" and "Stopped by hand at t = " in stopped.message
-    assert 1 <= len(stopped.rows) < ROWS
+    assert 1 <= len(stopped.rows) < LONG
     assert_begins(stopped, expected)
     assert folder.read(path)["status"] == "interrupted"  # it has said so itself, before it ended
-    assert_same_bits(wf.evolve(**CASES["Langevin"].call(ROWS), checkpoint=path), expected)
+    assert_same_bits(wf.evolve(**CASES["Langevin"].call(LONG), checkpoint=path), expected)
 
 
 def test_two_processes_and_one_folder(children, tmp_path):
     """While one writes there the other is refused, and takes over when the first has been killed."""
     path = tmp_path / "shared"
-    call = CASES["Langevin"].call(ROWS) | {"checkpoint": path}
+    call = CASES["Langevin"].call(LONG) | {"checkpoint": path}
 
     def refused():
         if not folder.exists(path):
@@ -165,5 +165,5 @@ def test_two_processes_and_one_folder(children, tmp_path):
         assert wf.load(path).status == "interrupted"
         return True
 
-    assert children.run("Langevin", ROWS, when=refused, folder=str(path)) == KILLED
-    assert_same_bits(wf.evolve(**call), wf.evolve(**CASES["Langevin"].call(ROWS)))
+    assert children.run("Langevin", LONG, when=refused, folder=str(path)) == KILLED
+    assert_same_bits(wf.evolve(**call), wf.evolve(**CASES["Langevin"].call(LONG)))

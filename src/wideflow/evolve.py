@@ -144,8 +144,8 @@ class _Loop:
         observed = self.look(t, state)
         if not np.isfinite(observed["risk"]).all():
             return "diverged", self.explain("The risk is no longer finite", t)
-        self.rows.append(Row(t, observed, state if self.snapshots else None))
         self.current = state
+        self.rows.append(Row(t, observed, state if self.snapshots else None))
         update(t, observed["risk"])
         self.save_if_due()
         return "ok", ""

@@ -3,6 +3,9 @@
 REFERENCES = {
     "chizat2018": "L. Chizat, F. Bach. On the global convergence of gradient descent for "
     "over-parameterized models using optimal transport. NeurIPS 2018.",
+    "deepmind2020": "DeepMind et al. The DeepMind JAX ecosystem. 2020 (optax).",
+    "dormand1980": "J. R. Dormand, P. J. Prince. A family of embedded Runge–Kutta formulae. J. Comput. "
+    "Appl. Math. 6(1), 1980.",
     "hu2021": "K. Hu, Z. Ren, D. Šiška, Ł. Szpruch. Mean-field Langevin dynamics and energy "
     "landscape of neural networks. Ann. Inst. H. Poincaré Probab. Statist. 57, 2021.",
     "kidger2021": "P. Kidger. On neural differential equations. DPhil thesis, Oxford, 2021 (diffrax).",

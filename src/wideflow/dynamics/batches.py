@@ -14,6 +14,7 @@ from ..functionals.base import AbstractFunctional
 from ..problems.laws import Dataset
 from ..problems.nodes import Nodes, uniform
 from ..problems.problem import Problem
+from .streams import data_key, order_key
 
 # Numbers drawn at a time, ahead of the steps that use them.
 _AHEAD = 2**16
@@ -42,10 +43,6 @@ def _ahead(batch: int, d: int) -> int:
     return 4 * int(np.clip(_AHEAD // (4 * batch * (d + 1)), 1, 256))
 
 
-def _data_key(key: Array, step: Array) -> Array:
-    return jax.random.fold_in(jax.random.fold_in(key, step), 0)
-
-
 class FullBatch(AbstractBatches):
     """Every step takes the functional's own expectation."""
 
@@ -66,7 +63,7 @@ class Fresh(AbstractBatches):
     batch: int = eqx.field(static=True)
 
     def draw(self, key, steps):
-        one = lambda k: self.problem.sample(_data_key(key, k), self.batch)
+        one = lambda k: self.problem.sample(data_key(key, k), self.batch)
         return jax.vmap(one)(steps)
 
     @property
@@ -86,10 +83,10 @@ class Resampled(AbstractBatches):
 
         def one(k):
             if self.equal:
-                rows = jax.random.randint(_data_key(key, k), (self.batch,), 0, m)
+                rows = jax.random.randint(data_key(key, k), (self.batch,), 0, m)
             else:
                 p = self.nodes.weights
-                rows = jax.random.choice(_data_key(key, k), m, (self.batch,), p=p)
+                rows = jax.random.choice(data_key(key, k), m, (self.batch,), p=p)
             return uniform(self.nodes.x[rows], self.nodes.y[rows])
 
         return jax.vmap(one)(steps)
@@ -106,7 +103,7 @@ class Once(AbstractBatches):
     batch: int = eqx.field(static=True)
 
     def draw(self, key, steps):
-        order = jax.random.permutation(jax.random.fold_in(key, 0), self.nodes.m)
+        order = jax.random.permutation(order_key(key), self.nodes.m)
         rows = order[(steps[:, None] * self.batch + jnp.arange(self.batch)) % self.nodes.m]
         return jax.vmap(uniform)(self.nodes.x[rows], self.nodes.y[rows])
 

@@ -17,6 +17,7 @@ from .base import AbstractDynamics, Info, is_finite
 from .batches import AbstractBatches
 from .rules import AbstractRule
 from .stability import largest_stable_step
+from .streams import noise_key
 
 _MOST_STEPS = 2**31 - 1  # the step counter is an int32
 _GROUP, _CHEAP = 4, 2**19  # steps per turn of the loop where θ times batch is below this many numbers
@@ -50,7 +51,14 @@ class Descent(AbstractDynamics):
         return self._steps(ts) * self.step
 
     def check(self, ts):
-        last = int(self._steps(ts)[-1])
+        steps = self._steps(ts)
+        last = int(steps[-1])
+        if (np.diff(steps) == 0).any():
+            i = int(np.argmin(np.diff(steps)))
+            raise ValueError(
+                f"ts must be at least a step of {self.step:.6g} apart, but ts[{i}] = {ts[i]:.6g} and "
+                f"ts[{i + 1}] = {ts[i + 1]:.6g} both are step {steps[i]}. Save fewer times."
+            )
         if last > _MOST_STEPS:
             raise ValueError(f"t = {ts[-1]} takes {last} steps of {self.step}; at most {_MOST_STEPS}.")
         most = self.batches.most_steps()
@@ -83,6 +91,8 @@ class Descent(AbstractDynamics):
         return int(carry.k) * self.step
 
     def advice(self, state, key):
+        if not self.rule.descends:
+            return f"step = {self.step:.6g} is too large for {self.name}: try {self.step / 10:.2g}."
         nodes = self.batches.draw(key, jnp.arange(16))
         stable = largest_stable_step(self.functional, state, nodes)
         if not np.isfinite(stable) or self.step <= stable:
@@ -106,11 +116,9 @@ def _advance(dynamics: Descent, carry: Carry, stop: Int[Array, ""]) -> tuple[Car
     group = _group(dynamics, carry.state)
 
     def step(k: Array, moving: Any, nodes: Nodes | None) -> Any:
-        state, memory = moving
         functional = dynamics.functional if nodes is None else dynamics.functional.on(nodes)
-        velocity = functional.drift(state)
-        key_k = jax.random.fold_in(key, k)
-        return dynamics.rule.update(velocity, state, memory, key_k, dynamics.step)
+        state, memory = moving
+        return dynamics.rule.update(functional.drift, state, memory, noise_key(key, k), dynamics.step)
 
     def block(carry: Carry) -> Carry:
         first = carry.k - carry.k % batches.block

@@ -47,9 +47,19 @@ class GradientFlow(AbstractDynamics):
         static=True, default=100_000, converter=lambda v: count("max_steps", v), kw_only=True
     )
     name: str = eqx.field(static=True, default="GradientFlow", init=False)
-    sources: tuple[str, ...] = eqx.field(
-        static=True, default=("chizat2018", "kidger2021", "tsitouras2011"), init=False
-    )
+
+    def __check_init__(self):
+        if self.solver is not None and not hasattr(self.solver, "error_order"):
+            raise ValueError(
+                "GradientFlow(solver) must be a diffrax solver with an error estimate, such as "
+                f"diffrax.Dopri8(), got {self.solver!r}."
+            )
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        method = type(self.solver).__name__ if self.solver is not None else "Tsit5"
+        papers = {"Tsit5": ("tsitouras2011",), "Dopri5": ("dormand1980",), "Dopri8": ("dormand1980",)}
+        return ("chizat2018", "kidger2021", *papers.get(method, ()))
 
     def init(self, state, key):
         if not isinstance(state, Particles):

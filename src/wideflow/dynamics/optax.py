@@ -32,7 +32,8 @@ def Optax(  # noqa: N802
     if not ready and not callable(optimiser):
         raise ValueError(f"Optax(optimiser) must be such as optax.adam, got {optimiser!r}.")
     rule = OptaxRule(optimiser if ready else _made(optimiser, step))
-    return Descent(functional, step, batches_for(functional, batch, one_pass), rule, "Optax")
+    batches = batches_for(functional, batch, one_pass)
+    return Descent(functional, step, batches, rule, "Optax", ("deepmind2020",))
 
 
 def Adam(  # noqa: N802

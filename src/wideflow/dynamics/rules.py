@@ -1,6 +1,7 @@
 """How a velocity becomes a step."""
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -9,6 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..states.particles import Particles
+
+Drift = Callable[[Particles], Any]
+Moved = tuple[Particles, Any]
 
 
 class AbstractRule(eqx.Module):
@@ -19,17 +23,25 @@ class AbstractRule(eqx.Module):
         return None
 
     @abc.abstractmethod
-    def update(
-        self, velocity: Any, state: Particles, memory: Any, key: Array, step: Any
-    ) -> tuple[Particles, Any]:
-        """The state and memory after the step; `key` is this step's own."""
+    def update(self, drift: Drift, state: Particles, memory: Any, key: Array, step: Any) -> Moved:
+        """The state and memory after the step; `drift(state)` is the velocity on this step's data,
+        and `key` is for this step's noise alone."""
+
+    @property
+    def descends(self) -> bool:
+        """Whether the step is along the velocity itself, so that 2/λ bounds a stable η."""
+        return False
 
 
 class Euler(AbstractRule):
     """θ ← θ + ηv."""
 
-    def update(self, velocity, state, memory, key, step):
-        return state.moved(velocity, jnp.asarray(step, state.dtype)), memory
+    def update(self, drift, state, memory, key, step):
+        return state.moved(drift(state), jnp.asarray(step, state.dtype)), memory
+
+    @property
+    def descends(self):
+        return True
 
 
 class Noisy(AbstractRule):
@@ -37,10 +49,10 @@ class Noisy(AbstractRule):
 
     beta: float
 
-    def update(self, velocity, state, memory, key, step):
-        neuron, parts = state.neuron, state.parts
+    def update(self, drift, state, memory, key, step):
+        neuron, parts, velocity = state.neuron, state.parts, drift(state)
         shape = jax.eval_shape(neuron.pack, parts).shape
-        g = jax.random.normal(jax.random.fold_in(key, 1), shape, state.dtype)
+        g = jax.random.normal(key, shape, state.dtype)
         size = jnp.sqrt(2 * step / self.beta).astype(state.dtype)
         step = jnp.asarray(step, state.dtype)
         parts = jax.tree.map(
@@ -48,6 +60,10 @@ class Noisy(AbstractRule):
             parts, velocity, neuron.unpack(g), neuron.trained(parts),
         )  # fmt: skip
         return state.with_parts(parts), memory
+
+    @property
+    def descends(self):
+        return True
 
 
 class OptaxRule(AbstractRule):
@@ -58,8 +74,8 @@ class OptaxRule(AbstractRule):
     def init(self, state):
         return self.optimiser.init(state.parts)
 
-    def update(self, velocity, state, memory, key, step):
-        gradient = jax.tree.map(jnp.negative, velocity)
+    def update(self, drift, state, memory, key, step):
+        gradient = jax.tree.map(jnp.negative, drift(state))
         updates, memory = self.optimiser.update(gradient, memory, state.parts)
         trained = state.neuron.trained(state.parts)
         updates = jax.tree.map(lambda u, moves: u if moves else 0 * u, updates, trained)
@@ -74,7 +90,7 @@ class Preconditioned(AbstractRule):
     def init(self, state):
         return self.transform.init(state.parts)
 
-    def update(self, velocity, state, memory, key, step):
-        gradient = jax.tree.map(jnp.negative, velocity)
+    def update(self, drift, state, memory, key, step):
+        gradient = jax.tree.map(jnp.negative, drift(state))
         direction, memory = self.transform.update(gradient, memory, state.parts)
         return state.moved(direction, -jnp.asarray(step, state.dtype)), memory

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..diagnostics.scaling import Slope
+from ..run import Run
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,13 @@ class Experiment:
     claim: str
     source: str
     run: Callable[[Callable[[str], None]], Outcome]
+
+
+def finished(run: Run) -> Run:
+    """The run, if it came to its end: no verdict is given from one that did not."""
+    if run.status != "ok":
+        raise RuntimeError(f"A run of the experiment ended as {run.status}: {run.message}")
+    return run
 
 
 def slope_check(what: str, slope: Slope, claimed: float, tolerance: float) -> Check:

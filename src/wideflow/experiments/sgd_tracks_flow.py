@@ -34,7 +34,7 @@ from ..references import REFERENCES
 from ..report.figures import COLOURS, panels, power_law
 from ..states.particles import Particles
 from ..states.starts import init
-from .base import Experiment, Outcome, slope_check
+from .base import Experiment, Outcome, finished, slope_check
 
 DIMENSION, TIME, SEEDS = 2, 2.0, 64
 STEPS = tuple(2.0**-k for k in range(5, 11))
@@ -61,14 +61,14 @@ def step_law(problem: Problem, x: Any, say: Callable[[str], None]) -> tuple[np.n
     """Rms gap of SGD to the flow from the same start, for each step; rows (rms, error)."""
     risk = Risk(problem)
     start = init(problem).sample(jax.random.key(0), SGD_WIDTH)
-    flow = evolve(GradientFlow(risk), start, [TIME]).final(x)
+    flow = finished(evolve(GradientFlow(risk), start, [TIME])).final(x)
     rows = []
     for i, step in enumerate(STEPS):
         say(f"SGD with step {step:.2g} ({i + 1} of {len(STEPS)})")
         gaps = []
         for seed in range(SEEDS):
             run = evolve(SGD(risk, step), start, [TIME], key=jax.random.key(1000 * i + seed))
-            gaps.append(_squared_gap(run.final(x), flow))
+            gaps.append(_squared_gap(finished(run).final(x), flow))
         rows.append(rms_and_error(gaps))
     found = np.array(rows)
     return found, fit_slope(STEPS, found[:, 0], found[:, 1])
@@ -78,14 +78,15 @@ def width_law(problem: Problem, x: Any, say: Callable[[str], None]) -> tuple[np.
     """Rms gap of the flow of n neurons to the limit, for each width; rows (rms, error)."""
     flow = GradientFlow(Risk(problem))
     say("the limit, from Gauss nodes")
-    limit = evolve(flow, limit_start(problem), [TIME]).final(x)
+    limit = finished(evolve(flow, limit_start(problem), [TIME])).final(x)
     rows = []
     for i, n in enumerate(WIDTHS):
         say(f"flow of {n} neurons ({i + 1} of {len(WIDTHS)})")
         gaps = []
         for seed in range(SEEDS):
             start = init(problem).sample(jax.random.key(10_000 * (i + 1) + seed), n)
-            gaps.append(_squared_gap(evolve(flow, start, [TIME]).final(x), limit))
+            run = finished(evolve(flow, start, [TIME]))
+            gaps.append(_squared_gap(run.final(x), limit))
         rows.append(rms_and_error(gaps))
     found = np.array(rows)
     return found, fit_slope(WIDTHS, found[:, 0], found[:, 1])

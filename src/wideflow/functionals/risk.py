@@ -10,8 +10,9 @@ from ..problems.neurons import AbstractNeuron
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
 from ..states.particles import Particles
+from . import expectations
 from .base import AbstractFunctional
-from .expectations import MOST_PAIRED, AbstractExpectation, Auto, ByNodes
+from .expectations import AbstractExpectation, Auto, ByNodes
 
 
 def _parts(theta: Any, neuron: AbstractNeuron, D: int, dtype: Any = None) -> Any:  # noqa: N803
@@ -53,8 +54,8 @@ class Risk(AbstractFunctional):
                 return way
         given = f"{state.n} neurons of {state.neuron!r}" if isinstance(state, Particles) else repr(state)
         raise ValueError(
-            f"The {self.ways[0].way} takes at most {MOST_PAIRED} neurons of the problem's own kind, "
-            f"{self.problem.neuron!r}, got {given}. Use wf.Risk(problem) or "
+            f"The {self.ways[0].way} takes at most {expectations.MOST_PAIRED} neurons of the problem's own "
+            f"kind, {self.problem.neuron!r}, got {given}. Use wf.Risk(problem) or "
             "wf.Risk(problem, expectation=wf.Sample(m))."
         )
 

@@ -1,4 +1,4 @@
-"""Activations: the scalar function φ of the neuron `σ*(x; θ) = a φ(⟨w, x⟩ + b)` (theory.md §1)."""
+"""Activations: the scalar function φ of the neuron `σ*(x; θ) = a φ(⟨w, x⟩ + b)`."""
 
 import inspect
 import math

@@ -1,4 +1,4 @@
-"""Gaussian expectations of activations (theory.md §7), in closed form.
+"""Gaussian expectations of activations in closed form.
 
 (u, v) is centred Gaussian with variances q1, q2 and covariance q12. All functions act elementwise
 on broadcastable arrays, follow their dtype, and are differentiable forwards and backwards.

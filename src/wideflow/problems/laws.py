@@ -228,7 +228,7 @@ class Dataset(AbstractLaw):
     d: int = eqx.field(static=True)
     equal: bool = eqx.field(static=True)
 
-    def __init__(self, X, y, weights=None):  # noqa: N803 (X is the contract's name)
+    def __init__(self, X, y, weights=None):  # noqa: N803 (the usual name of a data matrix)
         x = finite("Dataset(X)", X)
         y = finite("Dataset(y)", y)
         if x.ndim != 2 or 0 in x.shape:

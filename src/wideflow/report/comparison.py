@@ -32,9 +32,10 @@ class Comparison:
         for name, run in self.runs.items():
             method = run.provenance["dynamics"].get("name", "")
             gap = "" if name == first else f"{np.nanmax(self.gap(name)):.2e}"
-            width, alpha = getattr(run.final, "n", ""), getattr(run.final, "alpha", "")
+            width = str(getattr(run.final, "n", ""))
+            alpha = f"{float(run.final.alpha):.3g}" if hasattr(run.final, "alpha") else ""
             end = [f"{run.t[-1]:.4g}", f"{run['risk'][-1]:.4e}", gap]
-            rows.append([name, method, run.status, str(width), f"{float(alpha):.3g}", *end])
+            rows.append([name, method, run.status, width, alpha, *end])
         widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
         line = lambda row: "| " + " | ".join(v.ljust(w) for v, w in zip(row, widths, strict=True)) + " |"
         rule = "|" + "|".join("-" * (w + 2) for w in widths) + "|"

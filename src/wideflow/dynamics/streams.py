@@ -1,0 +1,24 @@
+"""Random streams: each use of randomness has a key of its own, a function of (key, stream, step).
+
+A key is either the parent of other keys or drawn from, never both: `split` and `fold_in` of one key
+can give the same child."""
+
+import jax
+from jaxtyping import Array
+
+_DATA, _NOISE, _ORDER = 0, 1, 2
+
+
+def data_key(key: Array, step: Array) -> Array:
+    """Draws the batch of a step."""
+    return jax.random.fold_in(jax.random.fold_in(key, _DATA), step)
+
+
+def noise_key(key: Array, step: Array) -> Array:
+    """Draws the Langevin noise of a step."""
+    return jax.random.fold_in(jax.random.fold_in(key, _NOISE), step)
+
+
+def order_key(key: Array) -> Array:
+    """Draws the order in which a data set is read once."""
+    return jax.random.fold_in(jax.random.fold_in(key, _ORDER), 0)

@@ -1,0 +1,170 @@
+"""Risk.error is honest, and Risk picks the way that its documentation promises."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import wideflow as wf
+from wideflow.functionals import expectations
+from wideflow.functionals.pairs import Pairs
+
+
+def problem_of(link="erf", d=2, **changes):
+    common = dict(x=wf.Gaussian(d), target=wf.single_index(link), neuron=wf.Neuron(link))
+    return wf.Problem(**(common | changes))
+
+
+# (activation, d, standard deviation of w·√d): the last one is what makes a rule need more nodes
+TABLE = [("erf", 1, 1.0), ("erf", 1, 3.0), ("erf", 2, 1.0), ("gelu", 1, 1.0), ("relu", 2, 1.0)]
+
+
+@pytest.mark.parametrize("case", TABLE, ids=str)
+def test_quadrature_error_is_honest(case):
+    link, d, scale = case
+    problem = problem_of(link, d)
+    exact = wf.Risk(problem, wf.ClosedForm())
+    starts = [wf.init(problem, w=scale).sample(jax.random.key(seed), 6) for seed in range(4)]
+    for order in (1, 5, 16):
+        risk = wf.Risk(problem, wf.Quadrature(order))
+        for p in starts:
+            true, estimate = abs(float(risk.value(p) - exact.value(p))), risk.error(p)
+            # 10: an estimate from one pair of rules can be lucky; the worst of this table is 2.3
+            assert true <= 10 * estimate + exact.error(p)
+            assert estimate > 0
+
+
+def test_quadrature_error_falls_to_rounding():
+    """For erf, order 96 leaves the estimate at the rounding of the risk, not at 0."""
+    problem = problem_of("erf", 1)
+    p = wf.init(problem, w=0.5).sample(jax.random.key(0), 6)
+    risk = wf.Risk(problem, wf.Quadrature(160))
+    assert 0 < risk.error(p) < 1e-13
+    assert abs(float(risk.value(p) - wf.Risk(problem, wf.ClosedForm()).value(p))) < 1e-13
+
+
+def test_error_of_a_link_without_a_closed_form():
+    """A tanh link of slope 3 against an erf neuron: not exact to rounding, and it says so."""
+    target = wf.teacher(3 * np.eye(2, 4), link="tanh")
+    problem = wf.Problem(x=wf.Gaussian(4), target=target, neuron=wf.Neuron("erf"))
+    p = wf.init(problem, w=3.0).sample(jax.random.key(0), 4)
+    risk = wf.Risk(problem, wf.ClosedForm())
+    true = abs(float(risk.value(p) - Pairs(problem, 256).value(p)))
+    assert 1e-7 < true < risk.error(p) < 1e-2
+
+
+@pytest.mark.parametrize("alpha", [1.0, 10.0])
+def test_rounding_of_the_closed_form(alpha):
+    """The same particles in single and double precision; α = √n makes large terms cancel."""
+    problem = problem_of("erf", 10)
+    risk = wf.Risk(problem, wf.ClosedForm())
+    for seed in range(3):
+        p = wf.init(problem).sample(jax.random.key(seed), 100, alpha=alpha, dtype=jnp.float32)
+        double = wf.Particles(np.asarray(p.theta, float), alpha=alpha, neuron=problem.neuron)
+        assert abs(float(risk.value(p)) - float(risk.value(double))) <= risk.error(p) < 1e-4
+
+
+def test_sample_error_is_one_standard_error():
+    problem = problem_of("erf", 5, noise=0.3)
+    p = wf.init(problem).sample(jax.random.key(0), 4)
+    exact = float(wf.Risk(problem, wf.ClosedForm()).value(p))
+    risks = [wf.Risk(problem, wf.Sample(400, seed=seed)) for seed in range(40)]
+    normalised = np.array([(float(r.value(p)) - exact) / r.error(p) for r in risks])
+    # 40 normal numbers: their standard deviation is known to 1/√78, their mean to 1/√40
+    assert abs(normalised.std(ddof=1) - 1) < 4 / np.sqrt(78)
+    assert abs(normalised.mean()) < 4 / np.sqrt(40)
+
+
+def test_a_sample_of_one_knows_no_error():
+    problem = problem_of()
+    p = wf.init(problem).sample(jax.random.key(0), 4)
+    assert wf.Risk(problem, wf.Sample(1)).error(p) == np.inf
+
+
+def test_data_have_no_error():
+    problem = wf.Problem(x=wf.Dataset(np.eye(3), [1.0, 2.0, 3.0]), neuron=wf.Neuron("erf"))
+    assert wf.Risk(problem).error(wf.init(problem).sample(jax.random.key(0), 4)) == 0.0
+
+
+# --- which way -----------------------------------------------------------------------------------
+
+gaussian_sampler = lambda key, m: jax.random.normal(key, (m, 2))
+WAYS = [
+    (problem_of(d=50), "closed form (dual activations)"),
+    (problem_of(d=50, neuron=wf.Neuron("tanh")), "fixed sample (16384 points)"),
+    (problem_of(neuron=wf.Neuron("tanh")), "Gauss quadrature of order 96 (9216 points)"),
+    (problem_of(d=1, neuron=wf.Neuron("tanh")), "Gauss quadrature of order 256 (256 points)"),
+    (problem_of(d=3, neuron=wf.Neuron("tanh")), "Gauss quadrature of order 24 (13824 points)"),
+    (problem_of(x=wf.Sphere(2)), "Gauss quadrature of order 512 (512 points)"),
+    (problem_of(x=wf.Sphere(3)), "Gauss quadrature of order 160 (12800 points)"),
+    (problem_of(x=wf.Sphere(4)), "fixed sample (16384 points)"),
+    (problem_of(x=wf.Sampler(gaussian_sampler, 2)), "fixed sample (16384 points)"),
+    (problem_of(loss="huber", noise=0.1), "fixed sample (16384 points)"),
+    (problem_of(loss="huber"), "Gauss quadrature of order 96 (9216 points)"),
+    (
+        wf.Problem(x=wf.two_gaussians(2, 0.2), neuron=wf.Neuron("relu"), noise=0.1),
+        "closed form (dual activations)",
+    ),
+    (
+        wf.Problem(x=wf.Dataset(np.eye(2), [1.0, 2.0]), neuron=wf.Neuron("erf")),
+        "data set (2 points)",
+    ),
+    (
+        problem_of("relu", neuron=wf.Neuron("erf")),
+        "closed form (dual activations; relu–erf by quadrature of order 128)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("problem", "way"), WAYS, ids=[way for _, way in WAYS])
+def test_the_most_exact_affordable_way(problem, way):
+    p = wf.init(problem).sample(jax.random.key(0), 3)
+    risk = wf.Risk(problem)
+    assert risk.way(p) == way
+
+
+def test_a_run_is_told_which_way_and_how_exact():
+    problem = problem_of(d=1, neuron=wf.Neuron("tanh"))
+    p, risk = wf.init(problem).sample(jax.random.key(0), 3), wf.Risk(problem, wf.Quadrature(8))
+    for functional in (risk, 2 * risk + wf.SecondMoment()):
+        info = functional.info(p)
+        assert info == {"expectation": risk.way(p), "expectation_error": risk.error(p)}
+
+
+@pytest.mark.parametrize(("d", "behind"), [(2, "Gauss quadrature"), (9, "fixed sample")])
+def test_too_wide_for_pairs(d, behind, monkeypatch):
+    """One neuron above the limit: nodes if there are some, else a message that says what to do."""
+    assert expectations.MOST_PAIRED == 8192
+    monkeypatch.setattr(expectations, "MOST_PAIRED", 3)
+    problem = problem_of("erf", d)
+    narrow, wide = (wf.init(problem).sample(jax.random.key(0), n) for n in (3, 4))
+    assert wf.Risk(problem).way(narrow).startswith("closed form")
+    assert wf.Risk(problem).way(wide).startswith(behind)
+    with pytest.raises(ValueError, match=r"at most 3 neurons.*got 4 neurons.*wf\.Sample"):
+        wf.Risk(problem, wf.ClosedForm()).way(wide)
+
+
+def test_too_wide_for_pairs_gives_the_same_risk(monkeypatch):
+    problem = problem_of()
+    p, risk = wf.init(problem).sample(jax.random.key(0), 5), wf.Risk(problem)
+    exact = float(risk.value(p))
+    monkeypatch.setattr(expectations, "MOST_PAIRED", 4)
+    assert risk.way(p).startswith("Gauss")
+    # w ~ N(0, I/2): ten digits of erf at order 96 and variances near 1; the estimate says how many
+    assert abs(float(risk.value(p)) - exact) <= max(risk.error(p), 1e-14) < 1e-6
+
+
+def test_other_neurons_than_the_problems_own():
+    """The closed form is for the problem's activation: another network goes by the nodes, never by a
+    wrong formula."""
+    problem = problem_of("erf")
+    neuron = wf.Neuron("relu")
+    p = wf.Particles(np.random.default_rng(0).normal(size=(4, 3)), neuron=neuron)
+    risk, nodes = wf.Risk(problem), problem.quadrature()
+    expected = 0.5 * jnp.sum(nodes.weights * (nodes.y - p(nodes.x)) ** 2)
+    assert risk.way(p).startswith("Gauss")
+    assert float(risk.value(p)) == pytest.approx(float(expected), rel=1e-13)
+    slope = jax.grad(lambda theta: jnp.sum(risk.potential(theta, p)))(p.theta)
+    assert np.allclose(risk.velocity(p), -slope, rtol=1e-12, atol=1e-14)
+    with pytest.raises(ValueError, match="problem's own"):
+        wf.Risk(problem, wf.ClosedForm()).value(p)
