@@ -84,7 +84,7 @@ class Case:
 
     @cached_property
     def nodes(self):
-        return self.functional.nodes if self.reference is None else self.reference(self.problem)
+        return self.functional.ways[-1].nodes if self.reference is None else self.reference(self.problem)
 
     @cached_property
     def floor(self):

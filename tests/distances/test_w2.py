@@ -18,23 +18,24 @@ def by_linear_programme(x, y, p, q):
     cost = (x[:, None] - y[None, :]) ** 2
     rows = np.kron(np.eye(n), np.ones(m))
     columns = np.kron(np.ones(n), np.eye(m))
-    found = linprog(
-        cost.ravel(), A_eq=np.vstack([rows, columns]), b_eq=np.concatenate([p, q]), method="highs"
-    )
+    found = linprog(cost.ravel(), A_eq=np.vstack([rows, columns]), b_eq=np.concatenate([p, q]))
     return np.sqrt(found.fun)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_line_against_linear_programme(seed):
-    rng = np.random.default_rng(seed)
-    n, m = rng.integers(1, 9, 2)
-    x, y = rng.normal(size=n), rng.normal(1.0, 2.0, size=m)
-    p, q = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(m))
-    if n > 2:
-        p[1] = 0.0
-        p /= p.sum()
-    # the programme's own tolerance is 1e-7 in the constraints
-    assert float(wf.w2_line(x, y, p, q)) == pytest.approx(by_linear_programme(x, y, p, q), rel=1e-6, abs=1e-6)
+w2_line = jax.jit(wf.w2_line)  # one program for each pair of sizes
+
+
+@pytest.mark.parametrize("sizes", [(7, 5), (1, 6), (8, 8)], ids=str)
+def test_line_against_linear_programme(sizes):
+    """Uneven weights, one of them 0."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        x, y = rng.normal(size=sizes[0]), rng.normal(1.0, 2.0, size=sizes[1])
+        p, q = rng.dirichlet(np.ones(sizes[0])), rng.dirichlet(np.ones(sizes[1]))
+        q[1], q[2] = 0.0, q[1] + q[2]
+        # the programme's own tolerance is 1e-7 in the constraints
+        expected = pytest.approx(by_linear_programme(x, y, p, q), rel=1e-6, abs=1e-6)
+        assert float(w2_line(x, y, p, q)) == expected
 
 
 def test_line_by_hand():
@@ -44,14 +45,15 @@ def test_line_by_hand():
     assert float(wf.w2_line([2.0, 0.0], [0.0, 2.0], [0.25, 0.75])) == pytest.approx(1.0)  # ¼ of mass over 2
 
 
-points = st.lists(st.floats(-5, 5).map(lambda v: round(v, 3)), min_size=1, max_size=6)
+def points(n):
+    return st.lists(st.floats(-5, 5).map(lambda v: round(v, 3)), min_size=n, max_size=n)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(points, points, st.floats(-3, 3), st.floats(0.1, 4))
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(points(4), points(4), st.floats(-3, 3), st.floats(0.1, 4))
 def test_line_laws(x, y, shift, scale):
     x, y = np.array(x), np.array(y)
-    w2 = lambda a, b: float(wf.w2_line(a, b))
+    w2 = lambda a, b: float(w2_line(a, b))
     # rounding of differences of numbers up to 50, and of the root of their squares
     near = lambda v: pytest.approx(v, rel=1e-12, abs=1e-12)
     assert w2(x, y) == near(w2(y, x))
@@ -62,29 +64,29 @@ def test_line_laws(x, y, shift, scale):
     # centring splits the square: W2² = |Δ mean|² + W2² of the centred clouds
     square = (x.mean() - y.mean()) ** 2 + w2(x - x.mean(), y - y.mean()) ** 2
     assert w2(x, y) ** 2 == pytest.approx(square, rel=1e-10, abs=1e-10)
-    same = len(x) == len(y) and np.array_equal(np.sort(x), np.sort(y))
-    assert w2(x, y) > 0 or same or set(x) == set(y)
+    assert (w2(x, y) == 0) == np.array_equal(np.sort(x), np.sort(y))
 
 
 def test_line_triangle_inequality():
     rng = np.random.default_rng(0)
     for _ in range(10):
         x, y, z = rng.normal(size=5), rng.normal(size=3), rng.normal(size=4)
-        assert wf.w2_line(x, z) <= wf.w2_line(x, y) + wf.w2_line(y, z) + 1e-15
+        assert w2_line(x, z) <= w2_line(x, y) + w2_line(y, z) + 1e-15
 
 
 def test_line_tends_to_bures():
-    """Mid-quantiles of N(0, 1) and N(1, 2²) on n points: W2 = √(1 + 1). The tails beyond the last
-    mid-quantile weigh 1/n and hold ~(log n)/n of the second moment: slope −1 up to the logarithm."""
-    widths = 2 ** np.arange(5, 13)
+    """Mid-quantiles of N(0, 1) and N(1, 2²) on n points: W2 = √(1 + 1). Their second moment is the
+    midpoint rule for ∫₀¹(F⁻¹)², whose second derivative 2(1 + z²)/p(z)² grows so much towards the last
+    cell, p(z) ~ z/n, that the error falls like 1/n, not 1/n²."""
+    widths = 2 ** np.arange(5, 14, 2)
     exact = float(wf.w2_gaussian([0.0], [[1.0]], [1.0], [[4.0]]))
     assert exact == pytest.approx(np.sqrt(2.0), rel=1e-14)
     errors = []
     for n in widths:
         z = norm.ppf((np.arange(n) + 0.5) / n)
-        errors.append(abs(float(wf.w2_line(z, 1 + 2 * z)) - exact))
-    # measured −1.09 and tending to −1: d log(1/(n log n))/d log n = −1 − 1/log n, −1.16 in the middle
-    assert slope(widths, errors) == pytest.approx(-1.1, abs=0.1)
+        errors.append(abs(float(w2_line(z, 1 + 2 * z)) - exact))
+    # 1/n up to terms of relative order 1/log n, which change the slope by some hundredths
+    assert slope(widths, errors) == pytest.approx(-1.0, abs=0.05)
     assert errors[-1] < 1e-3
 
 

@@ -189,7 +189,7 @@ def test_nothing_of_size_rows_times_neurons_is_held():
         "velocity": sample.drift,
         "value": sample.value,
         "psi": lambda p: sample.psi(p.theta, p),
-        "prediction": lambda p: p(sample.nodes.x),
+        "prediction": lambda p: p(sample.ways[-1].nodes.x),
         "velocity by pairs": pairs.drift,
         "value by pairs": pairs.value,
     }

@@ -62,7 +62,7 @@ def test_hermite_has_unit_second_moment(degree):
     problem = wf.Problem(x=wf.Gaussian(3), target=wf.hermite(degree, U), neuron=wf.Neuron("erf"))
     nodes = problem.quadrature(6)
     assert float(jnp.sum(nodes.weights * nodes.y**2)) == pytest.approx(1.0, rel=1e-12)
-    assert float(jnp.sum(nodes.weights * nodes.y)) == pytest.approx(degree == 0, abs=1e-12)
+    assert float(jnp.sum(nodes.weights * nodes.y)) == pytest.approx(float(degree == 0), abs=1e-12)
 
 
 def test_equal_polynomials_are_one_static_function():

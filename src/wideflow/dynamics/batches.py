@@ -129,8 +129,8 @@ def batches_for(functional: AbstractFunctional, batch: int | None, one_pass: boo
     one_pass = not finite if one_pass is None else one_pass
     if one_pass and not finite:
         return Fresh(problem, batch)
-    nodes = functional.nodes
-    if nodes is None or not (finite or _is_sample(nodes)):
+    nodes = functional.sample
+    if nodes is None:
         raise ValueError(
             "Many passes need a finite sample to pass over: use "
             "wf.Risk(problem, expectation=wf.Sample(m)), or one_pass=True."
@@ -143,7 +143,3 @@ def batches_for(functional: AbstractFunctional, batch: int | None, one_pass: boo
     if not equal:
         raise ValueError("One pass over weighted data would drop the weights: use one_pass=False.")
     return Once(nodes, batch)
-
-
-def _is_sample(nodes: Nodes) -> bool:
-    return bool(jnp.all(nodes.weights == nodes.weights[0]))

@@ -56,7 +56,7 @@ class GradientFlow(AbstractDynamics):
             )
 
     @property
-    def sources(self) -> tuple[str, ...]:
+    def sources(self) -> tuple[str, ...]:  # type: ignore[override]
         method = type(self.solver).__name__ if self.solver is not None else "Tsit5"
         papers = {"Tsit5": ("tsitouras2011",), "Dopri5": ("dormand1980",), "Dopri8": ("dormand1980",)}
         return ("chizat2018", "kidger2021", *papers.get(method, ()))

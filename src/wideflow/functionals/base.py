@@ -24,7 +24,7 @@ class AbstractFunctional(eqx.Module):
     energy, so that the velocity is −∇potential and d(energy)/dt = −∫|velocity|²dρ along the flow."""
 
     problem: Abstract[Problem | None]  # behind the expectation; None for a pure penalty
-    nodes: Abstract[Nodes | None]  # the weighted data behind it, if it has some
+    sample: Abstract[Nodes | None]  # finite data behind it, to be drawn from, if it has some
 
     @abc.abstractmethod
     def value(self, state: Any) -> Float[Array, ""]:
@@ -108,8 +108,8 @@ class Scaled(AbstractFunctional):
         return self.term.problem
 
     @property
-    def nodes(self):
-        return self.term.nodes
+    def sample(self):
+        return self.term.sample
 
     def info(self, state):
         return self.term.info(state)
@@ -148,9 +148,9 @@ class Sum(AbstractFunctional):
         return None if term is None else term.problem
 
     @property
-    def nodes(self):
+    def sample(self):
         term = self._with_problem()
-        return None if term is None else term.nodes
+        return None if term is None else term.sample
 
     def info(self, state):
         return {k: v for term in self.terms for k, v in term.info(state).items()}

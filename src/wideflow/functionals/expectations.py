@@ -32,7 +32,7 @@ DEFAULT_SAMPLE = 2**14
 class AbstractExpectation(eqx.Module):
     """E over (x, y), bound to a problem."""
 
-    nodes: Abstract[Nodes | None]
+    sample: Abstract[Nodes | None]  # the finite data behind it, to be drawn from; else None
 
     @abc.abstractmethod
     def risk(self, state: Any) -> Float[Array, ""]:
@@ -68,22 +68,20 @@ class AbstractExpectation(eqx.Module):
         """What this way is, in words."""
 
 
-class ByNodes(AbstractExpectation):
-    """E as a sum over weighted data; `floor` is what label noise adds to the risk."""
+class AbstractByNodes(AbstractExpectation):
+    """E as a sum over weighted data."""
 
-    problem: Problem
-    nodes: Nodes
-    floor: Any = 0.0
-    kind: str = eqx.field(static=True, default="data set")
-    order: int | None = eqx.field(static=True, default=None)
+    problem: Abstract[Problem]
+    nodes: Abstract[Nodes]
 
-    def _rows(self, state: Any) -> Array:
+    def rows(self, state: Any) -> Array:
+        """ℓ of every row."""
         return self.problem.loss(state(self.nodes.x), self.nodes.y)
 
     def risk(self, state):
         if isinstance(state, Particles):
-            return risk_of(state, self.nodes, self.problem.loss) + self.floor
-        return jnp.sum(self.nodes.weights * self._rows(state)) + self.floor
+            return risk_of(state, self.nodes, self.problem.loss)
+        return jnp.sum(self.nodes.weights * self.rows(state))
 
     def drift(self, particles):
         return sweep(particles, self.nodes, self.problem.loss)[1]
@@ -102,31 +100,81 @@ class ByNodes(AbstractExpectation):
     def handles(self, state):
         return True
 
+
+class OnData(AbstractByNodes):
+    """E over a data set or a batch: exact, as that is what is asked for."""
+
+    problem: Problem
+    nodes: Nodes
+
+    @property
+    def sample(self):
+        return self.nodes
+
     def error(self, state):
-        """For quadrature the difference from half the order, and rounding; one standard error for a
-        sample (unknown, so infinite, for a sample of one); none for data."""
-        if self.kind == "data set":
-            return 0.0
-        if self.order is not None:
-            other = self.order // 2 if self.order > 1 else 2
-            coarse = ByNodes(self.problem, self.problem.quadrature(other), self.floor)
-            here = self.risk(state)
-            rounding = 8 * jnp.finfo(here.dtype).eps * abs(here)
-            return float(abs(here - coarse.risk(state)) + rounding)
-        m = self.nodes.m
-        return float(jnp.std(self._rows(state), ddof=1) / jnp.sqrt(m)) if m > 1 else float("inf")
+        return 0.0
 
     @property
     def way(self):
-        size = f"{self.nodes.m} points"
-        return f"{self.kind} of order {self.order} ({size})" if self.order else f"{self.kind} ({size})"
+        return f"data set ({self.nodes.m} points)"
+
+
+class OnSample(AbstractByNodes):
+    """E over a fixed sample of the law of (x, y)."""
+
+    problem: Problem
+    nodes: Nodes
+
+    @property
+    def sample(self):
+        return self.nodes
+
+    def error(self, state):
+        """One standard error; unknown, so infinite, for a sample of one."""
+        m = self.nodes.m
+        return float(jnp.std(self.rows(state), ddof=1) / jnp.sqrt(m)) if m > 1 else float("inf")
+
+    @property
+    def way(self):
+        return f"fixed sample ({self.nodes.m} points)"
+
+
+class ByQuadrature(AbstractByNodes):
+    """E over Gauss nodes of x. Label noise moves no particle under the squared loss, and adds ½ noise²
+    per output to the risk."""
+
+    problem: Problem
+    nodes: Nodes
+    order: int = eqx.field(static=True)
+
+    @property
+    def sample(self):
+        return None
+
+    def risk(self, state):
+        return super().risk(state) + 0.5 * self.problem.noise**2 * self.problem.neuron.outputs
+
+    def error(self, state):
+        """The difference from half the order, and rounding."""
+        other = self.order // 2 if self.order > 1 else 2
+        coarse = ByQuadrature(self.problem, self.problem.quadrature(other), other)
+        here = self.risk(state)
+        rounding = 8 * jnp.finfo(here.dtype).eps * abs(here)
+        return float(abs(here - coarse.risk(state)) + rounding)
+
+    @property
+    def way(self):
+        return f"Gauss quadrature of order {self.order} ({self.nodes.m} points)"
 
 
 class ByPairs(AbstractExpectation):
     """E in closed form, as a sum over pairs of neurons."""
 
     pairs: Pairs
-    nodes: None = None
+
+    @property
+    def sample(self):
+        return None
 
     def risk(self, state):
         return self.pairs.value(state)
@@ -227,8 +275,7 @@ class Quadrature(eqx.Module):
                 f"There is no affordable Gauss rule for {name} in d = {problem.d}; try wf.Sample(m)."
             )
         order = self.order or problem.x.default_order()
-        floor = 0.5 * problem.noise**2 * problem.neuron.outputs
-        return (ByNodes(traced(problem), nodes, floor, "Gauss quadrature", order),)
+        return (ByQuadrature(traced(problem), nodes, order),)
 
 
 class Sample(eqx.Module):
@@ -239,7 +286,7 @@ class Sample(eqx.Module):
 
     def bind(self, problem):
         nodes = problem.fixed_sample(self.m, jax.random.key(self.seed))
-        return (ByNodes(traced(problem), nodes, 0.0, "fixed sample"),)
+        return (OnSample(traced(problem), nodes),)
 
 
 class Data(eqx.Module):
@@ -249,7 +296,7 @@ class Data(eqx.Module):
         data = problem.x
         if not isinstance(data, Dataset):
             raise ValueError(f"wf.Data() needs x=wf.Dataset(X, y), got {type(data).__name__}.")
-        return (ByNodes(traced(problem), Nodes(data.x, data.y, data.weights)),)
+        return (OnData(traced(problem), Nodes(data.x, data.y, data.weights)),)
 
 
 class Auto(eqx.Module):

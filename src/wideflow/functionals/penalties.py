@@ -48,7 +48,7 @@ class AbstractPenalty(AbstractFunctional):
         return None
 
     @property
-    def nodes(self):
+    def sample(self):
         return None
 
 

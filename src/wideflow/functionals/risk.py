@@ -12,7 +12,7 @@ from ..problems.problem import Problem
 from ..states.particles import Particles
 from . import expectations
 from .base import AbstractFunctional
-from .expectations import AbstractExpectation, Auto, ByNodes
+from .expectations import AbstractExpectation, Auto, OnData
 
 
 def _parts(theta: Any, neuron: AbstractNeuron, D: int, dtype: Any = None) -> Any:  # noqa: N803
@@ -72,8 +72,8 @@ class Risk(AbstractFunctional):
             )
 
     @property
-    def nodes(self) -> Nodes | None:  # type: ignore[override]
-        return self.ways[-1].nodes
+    def sample(self) -> Nodes | None:  # type: ignore[override]
+        return self.ways[-1].sample
 
     def way(self, state: Any) -> str:
         """How E is taken for this state, in words."""
@@ -107,7 +107,7 @@ class Risk(AbstractFunctional):
             raise ValueError(f"Risk.on(nodes) must be wf.Nodes(x, y, weights), got {nodes!r}.")
         batch = object.__new__(Risk)
         object.__setattr__(batch, "problem", self.problem)
-        object.__setattr__(batch, "ways", (ByNodes(self.problem, nodes),))
+        object.__setattr__(batch, "ways", (OnData(self.problem, nodes),))
         return batch
 
     def V(self, theta: Float[Array, "k D"]) -> Float[Array, " k"]:  # noqa: N802 (theory's name)
