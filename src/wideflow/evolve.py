@@ -1,5 +1,6 @@
 """The one loop over saved times."""
 
+import inspect
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -13,6 +14,7 @@ import numpy as np
 from jaxtyping import Array
 
 from ._checks import fits, times
+from ._checks import key as check_key
 from ._tracing import traced
 from .checkpoint import Checkpoint, Ledger
 from .dynamics.base import AbstractDynamics, Info
@@ -56,12 +58,18 @@ def evolve(
     A run that diverges, stalls or is interrupted (Ctrl-C) comes back with that status and all that
     it had reached."""
     if not isinstance(dynamics, AbstractDynamics):
-        raise ValueError(f"evolve needs dynamics such as wf.SGD(R, step=1e-3), got {dynamics!r}.")
+        given = type(dynamics).__name__
+        raise ValueError(f"evolve needs dynamics such as wf.SGD(R, step=1e-3), got a {given}.")
     asked = times(ts)
     dynamics.check(asked)
     ts = dynamics.snap(asked)
-    key = jax.random.key(0) if key is None else _typed(key)
+    key = jax.random.key(0) if key is None else check_key("key", key)
+    if key.dtype == np.uint32:  # a key of the older kind, jax.random.PRNGKey
+        key = jax.random.wrap_key_data(key)
     observers = _named(observe)
+    if not callable(state):
+        hint = " Draw particles first: rho0.sample(key, n)." if hasattr(state, "sample") else ""
+        raise ValueError(f"evolve needs a state such as wf.Particles, got a {type(state).__name__}.{hint}")
     _check_memory(state, len(ts) if snapshots else 0)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
@@ -214,18 +222,13 @@ class _Loop:
 
 
 def _warned(run: Run) -> Run:
-    if run.status in ("diverged", "stalled"):
-        warnings.warn(f"The run {run.status}. {run.message}", stacklevel=5)
+    if run.status != "ok":
+        verb = "was" if run.status == "interrupted" else "has"
+        warnings.warn(f"The run {verb} {run.status}. {run.message}", stacklevel=5)
     return run
 
 
 _observed = eqx.filter_jit(lambda functional, state: functional.observed(state))
-
-
-def _typed(key: Array) -> Array:
-    if not hasattr(key, "dtype") or not jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key):
-        raise ValueError(f"key must be such as jax.random.key(0), got {key!r}.")
-    return key
 
 
 def _named(observe: Any) -> dict[str, Observer]:
@@ -241,6 +244,12 @@ def _named(observe: Any) -> dict[str, Observer]:
             raise ValueError(f"observe[{name!r}] must be a function of (t, state), got {fn!r}.")
         if not isinstance(name, str):
             raise ValueError(f"Observers have names: observe={{'name': fn}}; {name!r} is none, for {fn!r}.")
+        try:
+            inspect.signature(fn).bind(0.0, None)
+        except TypeError:
+            raise ValueError(f"observe[{name!r}] must take two arguments, (t, state).") from None
+        except ValueError:  # a function without a signature, such as one of NumPy's
+            pass
         if name in ("risk", "energy"):
             raise ValueError(f"The name {name!r} is taken; give this observer another one.")
     return dict(observe)

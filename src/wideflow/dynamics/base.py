@@ -63,6 +63,19 @@ class AbstractDynamics(eqx.Module):
         """What to change when a run from this state diverged."""
 
 
+def check_functional(dynamics: AbstractDynamics) -> None:
+    """Raise unless the dynamics was given a functional to descend."""
+    if not isinstance(dynamics.functional, AbstractFunctional):
+        given = type(dynamics.functional).__name__
+        raise ValueError(f"{dynamics.name} needs a functional such as wf.Risk(problem), got a {given}.")
+
+
+def not_particles(dynamics: AbstractDynamics, state: Any) -> ValueError:
+    """The error for a state that this dynamics cannot move."""
+    hint = " Draw them first: rho0.sample(key, n)." if hasattr(state, "sample") else ""
+    return ValueError(f"{dynamics.name} moves wf.Particles, got a {type(state).__name__}.{hint}")
+
+
 def is_finite(tree: Any) -> Array:
     """Whether every floating entry is finite (their sum is: one number a leaf, no mask held)."""
     sums = [jnp.sum(v) for v in jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))]

@@ -118,13 +118,18 @@ class Once(AbstractBatches):
 def batches_for(functional: AbstractFunctional, batch: int | None, one_pass: bool | None):
     """The batches of a functional: all data without a batch size; else one pass over endless data,
     many passes over a data set, or as `one_pass` says."""
-    if batch is None:
+    if batch is None or not isinstance(functional, AbstractFunctional):
         if one_pass is not None:
             raise ValueError("one_pass needs a batch size: set batch=1 or more.")
         return FullBatch()
     batch, problem = count("batch", batch), functional.problem
     if problem is None:
         raise ValueError("A penalty alone has no data to draw batches from: add a wf.Risk.")
+    if functional.risks() > 1:
+        raise ValueError(
+            "A batch is drawn for one risk, and this functional is a sum of several: use full batches "
+            "(batch=None, wf.GradientDescent or wf.GradientFlow), or one risk on the joined data."
+        )
     finite = isinstance(problem.x, Dataset)
     one_pass = not finite if one_pass is None else one_pass
     if one_pass and not finite:

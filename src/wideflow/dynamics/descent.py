@@ -13,7 +13,7 @@ from .._tracing import traced
 from ..functionals.base import AbstractFunctional
 from ..problems.nodes import Nodes
 from ..states.particles import Particles
-from .base import AbstractDynamics, Info, is_finite
+from .base import AbstractDynamics, Info, check_functional, is_finite, not_particles
 from .batches import AbstractBatches
 from .rules import AbstractRule
 from .stability import largest_stable_step
@@ -44,6 +44,9 @@ class Descent(AbstractDynamics):
     name: str = eqx.field(static=True)
     sources: tuple[str, ...] = eqx.field(static=True, default=())
 
+    def __check_init__(self):
+        check_functional(self)
+
     def _steps(self, ts: Any) -> np.ndarray:
         return np.rint(np.asarray(ts, np.float64) / self.step).astype(np.int64)
 
@@ -72,7 +75,7 @@ class Descent(AbstractDynamics):
 
     def init(self, state, key):
         if not isinstance(state, Particles):
-            raise ValueError(f"{self.name} moves wf.Particles, got {type(state).__name__}.")
+            raise not_particles(self, state)
         return Carry(jnp.zeros((), jnp.int32), key, state, self.rule.init(state))
 
     def advance(self, carry, t0, t1, budget=2**30):

@@ -1,5 +1,6 @@
 """Gradient flow, by an adaptive Runge–Kutta method from diffrax."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -11,7 +12,11 @@ from .._checks import count, positive
 from .._tracing import traced
 from ..functionals.base import AbstractFunctional
 from ..states.particles import Particles
-from .base import AbstractDynamics, Info, is_finite
+from .base import AbstractDynamics, Info, check_functional, is_finite, not_particles
+
+
+def _tolerance(name: str) -> Callable[[Any], float | None]:
+    return lambda v: None if v is None else positive(f"GradientFlow({name})", v)
 
 
 class Carry(eqx.Module):
@@ -34,21 +39,25 @@ class GradientFlow(AbstractDynamics):
     """θ̇_j = −(1/α)∇Ψ(θ_j; ρ_t), the Wasserstein gradient flow of the functional's energy.
 
     Each step keeps its estimated error below atol + rtol·|θ| (root mean square over all
-    coordinates). The steps do not depend on the saved times: a state between two steps comes from
-    the method's own dense output, whose error is of the order of the controlled one. `solver` is a
-    diffrax solver with an error estimate, Tsit5 by default; Dopri8 is the better choice below
-    tolerances of 1e-9."""
+    coordinates); by default rtol is 1e-6 in float64 and 1e-4 in float32, whose rounding would
+    otherwise rule the steps, and atol is rtol/100. A velocity that is not smooth (relu on data, a path
+    norm) takes many small steps: ask for less there, or take `wf.GradientDescent`.
+
+    The steps do not depend on the saved times: a state between two steps comes from the method's own
+    dense output, whose error is of the order of the controlled one. `solver` is a diffrax solver with
+    an error estimate, Tsit5 by default; Dopri8 is the better choice below tolerances of 1e-9."""
 
     functional: AbstractFunctional
-    rtol: float = eqx.field(default=1e-6, converter=lambda v: positive("GradientFlow(rtol)", v), kw_only=True)
-    atol: float = eqx.field(default=1e-8, converter=lambda v: positive("GradientFlow(atol)", v), kw_only=True)
+    rtol: float | None = eqx.field(default=None, converter=_tolerance("rtol"), kw_only=True)
+    atol: float | None = eqx.field(default=None, converter=_tolerance("atol"), kw_only=True)
     solver: Any = eqx.field(default=None, kw_only=True)
     max_steps: int = eqx.field(
-        static=True, default=100_000, converter=lambda v: count("max_steps", v), kw_only=True
+        static=True, default=20_000, converter=lambda v: count("max_steps", v), kw_only=True
     )
     name: str = eqx.field(static=True, default="GradientFlow", init=False)
 
     def __check_init__(self):
+        check_functional(self)
         if self.solver is not None and not hasattr(self.solver, "error_order"):
             raise ValueError(
                 "GradientFlow(solver) must be a diffrax solver with an error estimate, such as "
@@ -61,13 +70,19 @@ class GradientFlow(AbstractDynamics):
         papers = {"Tsit5": ("tsitouras2011",), "Dopri5": ("dormand1980",), "Dopri8": ("dormand1980",)}
         return ("chizat2018", "kidger2021", *papers.get(method, ()))
 
+    def tolerances(self, state: Particles) -> tuple[Any, Any]:
+        """(rtol, atol) for this state's precision."""
+        digits = 1e-6 if jnp.finfo(state.dtype).eps < 1e-10 else 1e-4
+        rtol = digits if self.rtol is None else self.rtol
+        return rtol, rtol / 100 if self.atol is None else self.atol
+
     def init(self, state, key):
         if not isinstance(state, Particles):
-            raise ValueError(f"GradientFlow moves wf.Particles, got {type(state).__name__}.")
-        eps = float(jnp.finfo(state.dtype).eps)
-        if self.rtol < 4 * eps:
+            raise not_particles(self, state)
+        eps, rtol = float(jnp.finfo(state.dtype).eps), self.tolerances(state)[0]
+        if rtol < 4 * eps:
             raise ValueError(
-                f"GradientFlow(rtol={self.rtol:g}) is below the rounding of {state.dtype}; allowed "
+                f"GradientFlow(rtol={rtol:g}) is below the rounding of {state.dtype}; allowed "
                 f"is {4 * eps:.1e} or more. Use jax_enable_x64 for more digits."
             )
         return _init(traced(self), state)
@@ -91,10 +106,10 @@ class GradientFlow(AbstractDynamics):
 
     def advice(self, state, key):
         return (
-            f"The flow needs ever smaller steps (rtol = {self.rtol:g}, at most {self.max_steps} "
-            "steps): the velocity may grow without bound in finite time, be discontinuous, or be "
-            "too stiff. Try a smaller start, a decay (R + 0.1 * wf.SecondMoment()), a larger rtol, "
-            "or a larger max_steps."
+            f"The flow needs ever smaller steps (rtol = {self.tolerances(state)[0]:g}, at most "
+            f"{self.max_steps} steps): the velocity may have kinks (relu on data, a path norm), be too "
+            "stiff, or grow without bound in finite time. Try a larger rtol such as 1e-3, "
+            "wf.GradientDescent, a decay (R + 0.1 * wf.SecondMoment()), or a larger max_steps."
         )
 
 
@@ -104,7 +119,8 @@ def _method(flow: GradientFlow, state: Particles) -> tuple[Any, Any, Any]:
 
     term = diffrax.ODETerm(lambda t, parts, _: flow.functional.drift(state.with_parts(parts)))
     solver = diffrax.Tsit5() if flow.solver is None else flow.solver
-    return term, solver, diffrax.PIDController(rtol=flow.rtol, atol=flow.atol)
+    rtol, atol = flow.tolerances(state)
+    return term, solver, diffrax.PIDController(rtol=rtol, atol=atol)
 
 
 @eqx.filter_jit

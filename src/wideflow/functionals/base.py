@@ -46,6 +46,10 @@ class AbstractFunctional(eqx.Module):
     def on(self, nodes: Nodes) -> "AbstractFunctional":
         """The same functional with its expectation over a batch."""
 
+    def risks(self) -> int:
+        """How many terms with an expectation there are."""
+        return int(self.problem is not None)
+
     def velocity(self, particles: Particles) -> Float[Array, "n D"]:
         """−∇potential at every particle, joined to (n, D)."""
         return particles.neuron.pack(_drift(traced(self), particles))
@@ -117,6 +121,9 @@ class Scaled(AbstractFunctional):
     def observed(self, state):
         return self.term.observed(state)
 
+    def risks(self):
+        return self.term.risks()
+
 
 class Sum(AbstractFunctional):
     """F₁ + F₂ + …; the risk that a run records is that of the term with an expectation."""
@@ -159,3 +166,6 @@ class Sum(AbstractFunctional):
         term = self._with_problem()
         risk = {"risk": self.value(state)} if term is None else term.observed(state)
         return risk | {"energy": self.energy(state)}
+
+    def risks(self):
+        return sum(term.risks() for term in self.terms)

@@ -23,11 +23,13 @@ class AbstractLoss(eqx.Module):
 
     def check(self, y: Array, outputs: int) -> None:
         """Raise if labels y cannot be fitted with this loss by a network of so many outputs."""
-        rows = (outputs,) if outputs > 1 else ()
-        if y.shape[1:] != rows:
+        wanted = f"(m, {outputs})" if outputs > 1 else "(m,)"
+        if y.shape[1:] != ((outputs,) if outputs > 1 else ()):
+            flat = y.ndim == 2 and y.shape[1] == 1 and outputs == 1
+            hint = "Use y[:, 0]." if flat else "Set Neuron(..., outputs=…) to match the labels or target."
             raise ValueError(
-                f"{type(self).__name__} loss with {outputs} output(s) needs y of shape "
-                f"{('m', *rows)}, got {y.shape}. Set Neuron(..., outputs=…) to match y."
+                f"{type(self).__name__} loss with {outputs} output(s) needs y of shape {wanted}, got "
+                f"{y.shape}. {hint}"
             )
 
 

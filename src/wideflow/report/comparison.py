@@ -27,7 +27,7 @@ class Comparison:
     def table(self) -> str:
         """One line a run, in Markdown: status, width, end, risk, largest gap to the first."""
         first = next(iter(self.runs))
-        head = ["run", "method", "status", "width", "α", "t", "risk at t", f"max |R − R_{first}|"]
+        head = ["run", "method", "status", "width", "α", "t", "risk at t", f"largest gap to {first}"]
         rows = []
         for name, run in self.runs.items():
             method = run.provenance["dynamics"].get("name", "")

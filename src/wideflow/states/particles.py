@@ -112,8 +112,10 @@ def _check_values(theta: Array, weights: Array, alpha: Array) -> None:
     if not (np.isfinite(alpha) & (np.asarray(alpha) > 0)).all():
         raise ValueError(f"Particles(alpha) must be a number > 0, got {alpha}.")
     given = finite("Particles(weights)", weights)
-    # 1e-4: n float32 weights are rounded in the seventh digit, their sum in the fifth
-    if (given < 0).any() or not np.allclose(given.sum(-1), 1.0, atol=1e-4):
+    # half the digits: every weight is rounded, and n of them are summed
+    if (given < 0).any() or not np.allclose(
+        given.sum(-1), 1.0, rtol=0, atol=np.sqrt(np.finfo(theta.dtype).eps)
+    ):
         raise ValueError(
             f"Particles(weights) must be >= 0 and sum to 1; the sum is {given.sum(-1)}, the "
             f"least {given.min()}. Try weights / weights.sum()."
