@@ -1,6 +1,7 @@
 """The one loop over saved times."""
 
 import inspect
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
@@ -222,9 +223,10 @@ class _Loop:
 
 
 def _warned(run: Run) -> Run:
-    if run.status != "ok":
-        verb = "was" if run.status == "interrupted" else "has"
-        warnings.warn(f"The run {verb} {run.status}. {run.message}", stacklevel=5)
+    if run.status in ("diverged", "stalled"):
+        warnings.warn(f"The run {run.status}. {run.message}", stacklevel=5)
+    elif run.status == "interrupted":  # not a warning: it is what was asked for
+        print(run.message, file=sys.stderr)
     return run
 
 

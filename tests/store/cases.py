@@ -74,6 +74,9 @@ CASES = {
     )
 }
 
+# A run that does not end before it is stopped.
+LONG = Case("long", lambda: wf.Langevin(_data(), 0.02, beta=50.0, decay=0.1), 12.0)
+
 
 def assert_same_bits(one: wf.Run, other: wf.Run) -> None:
     """Times, observations, snapshots, final state: every number to its last bit."""

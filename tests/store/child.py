@@ -11,7 +11,7 @@ import sys
 import traceback
 
 import jax
-from cases import CASES
+from cases import CASES, LONG
 from killer import Killer
 
 import wideflow as wf
@@ -39,7 +39,7 @@ def make(job: dict) -> None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     # A process that may be killed reads the compilation cache, but must not leave half an entry.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0 if job.get("warm") else 1e9)
-    call = CASES[job["case"]].call(job["rows"])
+    call = (CASES | {"long": LONG})[job["case"]].call(job["rows"])
     if "kill" in job:
         kill_in_save(*job["kill"])
     if "folder" in job:
@@ -55,6 +55,7 @@ def serve() -> None:
     from jax._src import xla_bridge
 
     for line in sys.stdin:
+        assert len(os.listdir("/proc/self/task")) == 1, "a process with threads must not be forked"
         assert not xla_bridge.backends_are_initialized(), "importing wideflow has started JAX"
         pid = os.fork()
         if pid == 0:
