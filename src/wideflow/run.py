@@ -197,10 +197,10 @@ def load(directory: str | Path, functions: dict[str, Callable] | None = None) ->
 
 def get_run(path: Path, record: dict[str, Any], functions: Any = None) -> Run:
     """Read what a manifest lists, all of it checked."""
-    rows = [row for entry in record["segments"] for row in get_rows(path, entry, functions)]
-    final = get_state(path, record["final"], functions)
     if "carry" in record:
         folder.verified(path, record["carry"])  # not needed here, but damage is told at once
+    rows = [row for entry in record["segments"] for row in get_rows(path, entry, functions)]
+    final = get_state(path, record["final"], functions)
     status: Status = "interrupted" if record["status"] == "running" else record["status"]
     return Run(tuple(rows), final, status, record["message"], revived(record["info"]), record["provenance"])
 

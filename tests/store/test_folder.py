@@ -255,4 +255,4 @@ def test_reading_while_another_process_writes(saved, monkeypatch):
 
     monkeypatch.setattr(folder, "verified", late)
     assert_same_bits(wf.load(saved), newer)
-    assert len(calls) == 3  # one that found its file gone, then two of the newer run
+    assert len(calls) == 3  # the carry that is gone, then two files of the newer run, which has none
