@@ -436,7 +436,6 @@ def test_a_step_that_is_too_large_is_told(kind, seed, monkeypatch, tmp_path):
         assert_same_bits(wf.evolve(**call), run)
 
 
-@pytest.mark.xfail(strict=True, reason="advice looks at the start alone, and the curvature grows from there")
 def test_the_suggested_step_is_stable_where_curvature_grows():
     risk, start = relu_problem(0)
     with pytest.warns(UserWarning, match="The run diverged"):

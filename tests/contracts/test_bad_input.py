@@ -166,7 +166,7 @@ CASES = [
     (
         "y of one output for three",
         lambda: problem(neuron=wf.Neuron("erf", outputs=3)),
-        ["3 output", "('m', 3)"],
+        ["3 output", "3)", "(64,)"],
     ),
     (
         "custom neuron of shape (1,)",

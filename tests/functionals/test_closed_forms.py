@@ -40,7 +40,6 @@ SMOOTH = {
         target=wf.teacher([[0.8, -0.2]], link="gelu"),
         neuron=wf.Neuron("gelu", output="unit"),
     ),
-    "cos, two Gaussians": dict(x=wf.two_gaussians(2, 0.3), neuron=wf.Neuron("cos")),
     "gelu, mixture of unlike covariances": dict(
         x=two(FULL, np.array([1.0, 0.2]), [0.7, -2.0], [0.3, 0.7]), neuron=wf.Neuron("gelu")
     ),
@@ -97,11 +96,6 @@ HIGH = {
         target=wf.teacher(RNG.normal(size=(3, 6)), a=[1.0, -0.5, 0.3]),
         neuron=wf.Neuron("relu"),
         noise=0.4,
-    ),
-    "erf, diagonal covariance": dict(
-        x=wf.Gaussian(6, np.linspace(0.2, 2.0, 6)),
-        target=wf.single_index("erf", np.ones(6)),
-        neuron=wf.Neuron("erf", output="unit"),
     ),
     "relu, two Gaussians": dict(x=wf.two_gaussians(6, 0.5), neuron=wf.Neuron("relu")),
     "leaky relu, unlike covariances": dict(

@@ -52,8 +52,10 @@ def answers(neuron, n, m):
     return risk, neuron.pack(drift), p(data.x)
 
 
-@pytest.mark.parametrize("sizes", [(7, 37), (1, 1), (1, 9), (13, 8), (9, 3)], ids=str)
-@pytest.mark.parametrize("name", ["plain", "bias, three outputs"])
+SIZES = [("plain", (1, 1)), ("plain", (13, 8)), *((name, (7, 37)) for name in NEURONS)]
+
+
+@pytest.mark.parametrize(("name", "sizes"), SIZES, ids=[f"{name} {sizes}" for name, sizes in SIZES])
 def test_chunks_and_blocks_agree(name, sizes, monkeypatch):
     """Ragged rows, ragged blocks, one particle, one row."""
     whole = answers(NEURONS[name](), *sizes)
@@ -66,18 +68,6 @@ def test_chunks_and_blocks_agree(name, sizes, monkeypatch):
         for one, other in zip(given, whole, strict=True):
             # another order of summation: a few units of the last place of the largest term
             assert np.allclose(one, other, rtol=1e-13, atol=1e-14)
-
-
-@pytest.mark.parametrize("name", ["unit", "frozen", "custom"])
-def test_other_neurons_in_chunks_and_blocks(name, monkeypatch):
-    whole = answers(NEURONS[name](), 7, 37)
-    small_chunks(monkeypatch)
-    by_chunks = answers(NEURONS[name](), 7, 37)
-    small_blocks(monkeypatch)
-    by_blocks = answers(NEURONS[name](), 7, 37)
-    for given in (by_chunks, by_blocks):
-        for one, other in zip(given, whole, strict=True):
-            assert np.allclose(one, other, rtol=1e-13, atol=1e-14)  # another order of summation
 
 
 def test_chunks_are_really_small(monkeypatch):
@@ -127,6 +117,11 @@ def test_equal_particles_are_one_particle():
 # --- dtypes --------------------------------------------------------------------------------------
 
 
+def dtype_of(ask, p):
+    """The type of an answer, traced and not computed."""
+    return jax.eval_shape(lambda p: ask(p), p).dtype
+
+
 @pytest.mark.parametrize("way", [wf.ClosedForm(), wf.Quadrature(33), wf.Sample(200)], ids=str)
 def test_float32_stays_float32(way):
     """With x64 on, and float64 data, targets and noise behind it."""
@@ -145,11 +140,12 @@ def test_float32_stays_float32(way):
         "U": lambda p: risk.U(p.theta, p.theta),
     }
     for name, ask in answers.items():
-        assert ask(p).dtype == jnp.float32, name
-    p = wf.Particles(np.asarray(double.theta, np.float32), alpha=2.0, neuron=problem.neuron)
-    # 200 rows and 5 neurons in single precision: a hundred roundings of 6e-8
-    assert float(total.value(p)) == pytest.approx(float(total.value(double)), rel=1e-5)
-    assert np.allclose(total.velocity(p), total.velocity(double), rtol=1e-4, atol=1e-6)
+        assert dtype_of(ask, p) == jnp.float32, name
+    if isinstance(way, wf.Sample):
+        single = wf.Particles(np.asarray(double.theta, np.float32), alpha=2.0, neuron=problem.neuron)
+        # 200 rows and 5 neurons in single precision: a hundred roundings of 6e-8
+        assert float(total.value(single)) == pytest.approx(float(total.value(double)), rel=1e-5)
+        assert np.allclose(total.velocity(single), total.velocity(double), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["huber", "logistic", "cross_entropy"])
@@ -162,14 +158,16 @@ def test_float32_stays_float32_for_every_loss(loss):
     )
     p = wf.init(problem).sample(jax.random.key(0), 4, dtype=jnp.float32)
     risk = wf.Risk(problem)
-    assert risk.value(p).dtype == risk.velocity(p).dtype == risk.psi(p.theta, p).dtype == jnp.float32
+    for ask in (risk.value, risk.velocity, lambda p: risk.psi(p.theta, p)):
+        assert dtype_of(ask, p) == jnp.float32
 
 
 def test_mixture_in_float32():
     problem = wf.Problem(x=wf.two_gaussians(2, 0.3), neuron=wf.Neuron("erf"))
     p = wf.init(problem).sample(jax.random.key(0), 4, dtype=jnp.float32)
     risk = wf.Risk(problem)
-    assert risk.value(p).dtype == risk.velocity(p).dtype == risk.V(p.theta).dtype == jnp.float32
+    for ask in (risk.value, risk.velocity, lambda p: risk.V(p.theta)):
+        assert dtype_of(ask, p) == jnp.float32
 
 
 # --- memory --------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ def problem_of(link="erf", d=2, **changes):
 
 
 # (activation, d, standard deviation of w·√d): the last one is what makes a rule need more nodes
-TABLE = [("erf", 1, 1.0), ("erf", 1, 3.0), ("erf", 2, 1.0), ("gelu", 1, 1.0), ("relu", 2, 1.0)]
+TABLE = [("erf", 1, 3.0), ("erf", 2, 1.0), ("gelu", 1, 1.0), ("relu", 2, 1.0)]
 
 
 @pytest.mark.parametrize("case", TABLE, ids=str)
@@ -25,7 +25,7 @@ def test_quadrature_error_is_honest(case):
     problem = problem_of(link, d)
     exact = wf.Risk(problem, wf.ClosedForm())
     starts = [wf.init(problem, w=scale).sample(jax.random.key(seed), 6) for seed in range(4)]
-    for order in (1, 5, 16):
+    for order in (1, 8):
         risk = wf.Risk(problem, wf.Quadrature(order))
         for p in starts:
             true, estimate = abs(float(risk.value(p) - exact.value(p))), risk.error(p)
@@ -48,17 +48,17 @@ def test_error_of_a_link_without_a_closed_form():
     target = wf.teacher(3 * np.eye(2, 4), link="tanh")
     problem = wf.Problem(x=wf.Gaussian(4), target=target, neuron=wf.Neuron("erf"))
     p = wf.init(problem, w=3.0).sample(jax.random.key(0), 4)
-    risk = wf.Risk(problem, wf.ClosedForm())
-    true = abs(float(risk.value(p) - Pairs(problem, 256).value(p)))
-    assert 1e-7 < true < risk.error(p) < 1e-2
+    way = expectations.ByPairs(Pairs(problem, 40))
+    true = abs(float(way.risk(p) - Pairs(problem, 160).value(p)))
+    assert 1e-5 < true < way.error(p) < 0.1
 
 
-@pytest.mark.parametrize("alpha", [1.0, 10.0])
-def test_rounding_of_the_closed_form(alpha):
+def test_rounding_of_the_closed_form():
     """The same particles in single and double precision; α = √n makes large terms cancel."""
     problem = problem_of("erf", 10)
     risk = wf.Risk(problem, wf.ClosedForm())
-    for seed in range(3):
+    for seed in range(6):
+        alpha = 10.0 if seed % 2 else 1.0
         p = wf.init(problem).sample(jax.random.key(seed), 100, alpha=alpha, dtype=jnp.float32)
         double = wf.Particles(np.asarray(p.theta, float), alpha=alpha, neuron=problem.neuron)
         assert abs(float(risk.value(p)) - float(risk.value(double))) <= risk.error(p) < 1e-4

@@ -20,6 +20,7 @@ from .stability import largest_stable_step
 from .streams import noise_key
 
 _MOST_STEPS = 2**31 - 1  # the step counter is an int32
+_PILOT = 200  # steps of a trial run, when a step size is to be suggested
 _GROUP, _CHEAP = 4, 2**19  # steps per turn of the loop where θ times batch is below this many numbers
 
 
@@ -94,20 +95,30 @@ class Descent(AbstractDynamics):
         return int(carry.k) * self.step
 
     def advice(self, state, key):
-        if not self.rule.descends:
-            return f"step = {self.step:.6g} is too large for {self.name}: try {self.step / 10:.2g}."
-        nodes = self.batches.draw(key, jnp.arange(16))
-        stable = largest_stable_step(self.functional, state, nodes)
-        if not np.isfinite(stable) or self.step <= stable:
-            return (
-                f"step = {self.step:.6g} made the state overflow although the flow is stable at the "
-                f"start for steps below {stable:.3g}; try step = {min(stable, self.step) / 10:.2g}."
-            )
+        nodes = self.batches.draw(key, jnp.arange(16)) if self.rule.descends else None
+        bound = largest_stable_step(self.functional, state, nodes) if self.rule.descends else np.inf
+        tried = min(bound, self.step) / 2
+        while tried > self.step * 1e-6 and not self._calm(tried, state, key):
+            tried /= 2  # the curvature may grow from the start on
         kind = "this batch size" if nodes is not None else "full batches"
-        return (
-            f"step = {self.step:.6g} is too large: at the start the largest stable step for {kind} "
-            f"is about {stable:.3g}. Try step = {stable / 2:.2g}."
-        )
+        at_start = f": at the start the largest stable step for {kind} is about {bound:.3g}"
+        known = at_start if np.isfinite(bound) else ""
+        return f"step = {self.step:.6g} is too large for {self.name}{known}. Try step = {tried:.2g}."
+
+    def _calm(self, step: float, state: Particles, key: Array) -> bool:
+        """Whether the risk stays below where it began, or nearly, in a pilot run with this step."""
+        pilot = eqx.tree_at(lambda dynamics: dynamics.step, self, step)
+        carry, before = pilot.init(state, key), _value(traced(self.functional), state)
+        last = int(min(_PILOT, self.batches.most_steps()))
+        for k in range(4, last + 1, 4):
+            carry, info = pilot.advance(carry, 0.0, k * step)
+            after = _value(traced(self.functional), carry.state)
+            if not info.finite or not after < 1.2 * before:
+                return False
+        return True
+
+
+_value = eqx.filter_jit(lambda functional, state: functional.value(state))
 
 
 @eqx.filter_jit
