@@ -369,7 +369,6 @@ def test_ids_are_one_each():
     assert len(names) == len(set(names))
 
 
-@pytest.mark.xfail(reason="w2_line sorts the weights before it looks at their shape")
 def test_weights_of_another_length_than_the_points():
     with pytest.raises(ValueError, match=r"weights.*\(2,\)"):
         wf.w2_line([1.0], [1.0], [0.5, 0.5])

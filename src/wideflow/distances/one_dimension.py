@@ -26,10 +26,9 @@ def w2_line(
 
 
 def _quantiles(points: Array, weights: Array | None) -> tuple[Array, Array]:
-    order = jnp.argsort(points)
-    n = points.shape[0]
-    mass = jnp.full(n, 1.0 / n) if weights is None else jnp.asarray(weights)[order]
+    mass = jnp.ones(points.shape) if weights is None else jnp.asarray(weights)
     if mass.shape != points.shape:
-        raise ValueError(f"weights must have the shape of the points: {mass.shape}, {points.shape}.")
-    levels = jnp.cumsum(mass)
+        raise ValueError(f"weights must have the shape of the points, {points.shape}, got {mass.shape}.")
+    order = jnp.argsort(points)
+    levels = jnp.cumsum(mass[order])
     return points[order], levels / levels[-1]
