@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 # Okabe and Ito's colours, which differ for every kind of colour vision too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":")
@@ -40,7 +42,7 @@ def panels(count: int, width: float = 4.4, height: float = 3.4) -> Iterator[tupl
 
 def power_law(axes: Any, x: Any, y: Any, errors: Any, slope: Any, labels: tuple[str, str]) -> None:
     """Points with error bars and a fitted power law, both axes logarithmic; the x are the ticks."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     axes.errorbar(x, y, errors, fmt="o", ms=4, capsize=2, color=COLOURS[0], label="measured, ± 1 s.e.")
     fit = f"slope {slope.value:+.3f} ± {slope.error:.3f}"
@@ -50,7 +52,9 @@ def power_law(axes: Any, x: Any, y: Any, errors: Any, slope: Any, labels: tuple[
     axes.xaxis.set_minor_locator(NullLocator())
     power = lambda v, _: f"{v:g}" if v >= 1 else f"2$^{{{math.log2(v):g}}}$"
     axes.xaxis.set_major_formatter(FuncFormatter(power))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_locator(FixedLocator(list(np.geomspace(min(y), max(y), 4))))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.2g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
     axes.legend()
 
 
