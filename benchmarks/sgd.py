@@ -13,7 +13,7 @@ from . import numba_loops, torch_loops
 from .rows import Row, interleaved, microseconds, ratios, seconds
 
 N, D, ETA = 800, 40, 1e-4
-STEPS, TORCH_STEPS = 10_000, 500
+STEPS, TORCH_STEPS = 50_000, 2_000
 TUNED = "numba tuned by hand"
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from ..states.particles import Particles
 
-Drift = Callable[[Particles], Any]
+Drift = Callable[..., Any]
 Moved = tuple[Particles, Any]
 
 
@@ -24,8 +24,8 @@ class AbstractRule(eqx.Module):
 
     @abc.abstractmethod
     def update(self, drift: Drift, state: Particles, memory: Any, key: Array, step: Any) -> Moved:
-        """The state and memory after the step; `drift(state)` is the velocity on this step's data,
-        and `key` is for this step's noise alone."""
+        """The state and memory after the step; `drift(state, scale)` is scale times the velocity
+        on this step's data, and `key` is for this step's noise alone."""
 
     @property
     def descends(self) -> bool:
@@ -37,7 +37,7 @@ class Euler(AbstractRule):
     """θ ← θ + ηv."""
 
     def update(self, drift, state, memory, key, step):
-        return state.moved(drift(state), jnp.asarray(step, state.dtype)), memory
+        return state.moved(drift(state, step)), memory
 
     @property
     def descends(self):
@@ -50,14 +50,13 @@ class Noisy(AbstractRule):
     beta: float
 
     def update(self, drift, state, memory, key, step):
-        neuron, parts, velocity = state.neuron, state.parts, drift(state)
+        neuron, parts, moved = state.neuron, state.parts, drift(state, step)
         shape = jax.eval_shape(neuron.pack, parts).shape
         g = jax.random.normal(key, shape, state.dtype)
         size = jnp.sqrt(2 * step / self.beta).astype(state.dtype)
-        step = jnp.asarray(step, state.dtype)
         parts = jax.tree.map(
-            lambda p, v, g, moves: p + step * v + size * g if moves else p,
-            parts, velocity, neuron.unpack(g), neuron.trained(parts),
+            lambda p, v, g, moves: p + v + size * g if moves else p,
+            parts, moved, neuron.unpack(g), neuron.trained(parts),
         )  # fmt: skip
         return state.with_parts(parts), memory
 

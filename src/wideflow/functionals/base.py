@@ -39,8 +39,9 @@ class AbstractFunctional(eqx.Module):
         """First variation of the energy at the points θ: Ψ/α for a risk."""
 
     @abc.abstractmethod
-    def drift(self, particles: Particles) -> Any:
-        """−∇potential at every particle, in the neuron's parts."""
+    def drift(self, particles: Particles, scale: Any = 1.0) -> Any:
+        """scale · (−∇potential) at every particle, in the neuron's parts. A step η is best given here
+        as the scale: it then multiplies rows of data rather than coordinates of θ."""
 
     @abc.abstractmethod
     def on(self, nodes: Nodes) -> "AbstractFunctional":
@@ -101,8 +102,8 @@ class Scaled(AbstractFunctional):
     def potential(self, theta, particles):
         return self.factor * self.term.potential(theta, particles)
 
-    def drift(self, particles):
-        return jax.tree.map(lambda v: self.factor * v, self.term.drift(particles))
+    def drift(self, particles, scale=1.0):
+        return self.term.drift(particles, scale * self.factor)
 
     def on(self, nodes):
         return Scaled(self.factor, self.term.on(nodes))
@@ -139,8 +140,8 @@ class Sum(AbstractFunctional):
     def potential(self, theta, particles):
         return sum(term.potential(theta, particles) for term in self.terms)
 
-    def drift(self, particles):
-        drifts = [term.drift(particles) for term in self.terms]
+    def drift(self, particles, scale=1.0):
+        drifts = [term.drift(particles, scale) for term in self.terms]
         return jax.tree.map(lambda *v: sum(v), *drifts)
 
     def on(self, nodes):

@@ -17,17 +17,19 @@ _FEW_ROWS = 32  # below this many rows, laying out the parts anew costs more tha
 _BLOCK_ROWS = 256  # rows to take at once against a block of neurons
 
 
-def sweep(particles: Particles, nodes: Nodes, loss: AbstractLoss) -> tuple[Float[Array, ""], Any]:
+def sweep(
+    particles: Particles, nodes: Nodes, loss: AbstractLoss, scale: Any = 1.0
+) -> tuple[Float[Array, ""], Any]:
     """Risk R = Σ_i ω_i ℓ(f(x_i), y_i) and velocity −(1/α)∇Ψ of every particle:
 
         v_j = (1/α) Σ_i ω_i u_i ∇_θ σ*(x_i; θ_j),   u = −∂ℓ/∂f,
 
-    in the neuron's parts. The data is scanned in chunks; two matrix products a chunk for a ridge
+    times `scale`, in the neuron's parts. The data is scanned in chunks; two matrix products a chunk for a ridge
     neuron, and nothing of size rows × neurons is ever held. Very wide networks are taken in blocks
     of neurons too, at the price of computing the hidden layer twice."""
     data = nodes.astype(particles.dtype)
     walk = _by_blocks if is_wide(particles.n, particles.dtype) else _by_chunks
-    return walk(particles, data, loss)
+    return walk(particles, data, loss, scale)
 
 
 @eqx.filter_jit
@@ -42,23 +44,23 @@ def _pull(neuron: AbstractNeuron, parts: Any, x: Array, signal: Array, unit: Arr
     return jax.vjp(lambda parts: neuron.mix(parts, x, unit), parts)[1](signal)[0]
 
 
-def _signal(particles: Particles, data: Nodes, f: Array, loss: AbstractLoss) -> Array:
-    """ω_i u_i/α. Scaling here, row by row, spares a division for every coordinate of θ."""
-    u, scale = loss.signal(f, data.y), data.weights / particles.alpha
-    return u * (scale if u.ndim == 1 else scale[:, None])
+def _signal(particles: Particles, data: Nodes, f: Array, loss: AbstractLoss, scale: Any) -> Array:
+    """scale · ω_i u_i/α. Scaling here, row by row, spares a product for every coordinate of θ."""
+    u, by = loss.signal(f, data.y), data.weights * (jnp.asarray(scale, f.dtype) / particles.alpha)
+    return u * (by if u.ndim == 1 else by[:, None])
 
 
 def _add(total: Any, more: Any) -> Any:
     return jax.tree.map(jnp.add, total, more)
 
 
-def _by_chunks(particles: Particles, data: Nodes, loss: AbstractLoss) -> tuple[Array, Any]:
+def _by_chunks(particles: Particles, data: Nodes, loss: AbstractLoss, scale: Any) -> tuple[Array, Any]:
     neuron, weights = particles.neuron, particles.weights
     unit = jnp.ones_like(weights)
 
     def chunk(parts: Any, data: Nodes) -> tuple[Array, Any]:
         f = particles.alpha * neuron.mix(parts, data.x, weights)
-        u = _signal(particles, data, f, loss)
+        u = _signal(particles, data, f, loss, scale)
         velocity = _pull(neuron, parts, data.x, u, unit)
         return jnp.sum(data.weights * loss(f, data.y)), velocity
 
@@ -73,7 +75,7 @@ def _by_chunks(particles: Particles, data: Nodes, loss: AbstractLoss) -> tuple[A
     return risk, back(velocity)[0]
 
 
-def _by_blocks(particles: Particles, data: Nodes, loss: AbstractLoss) -> tuple[Array, Any]:
+def _by_blocks(particles: Particles, data: Nodes, loss: AbstractLoss, scale: Any) -> tuple[Array, Any]:
     neuron, rows = particles.neuron, min(_BLOCK_ROWS, data.m)
     blocks = jax.tree.map(lambda v: in_blocks(v, NEURONS), particles.parts)
     masses = chunked(particles.weights, NEURONS, pad="constant")  # the copies weigh 0
@@ -86,7 +88,7 @@ def _by_blocks(particles: Particles, data: Nodes, loss: AbstractLoss) -> tuple[A
     one = jax.eval_shape(neuron.mix, particles.parts, chunks.x[0], particles.weights)
     f = jnp.zeros((chunks.x.shape[0], *one.shape), particles.dtype)
     f = particles.alpha * jax.lax.scan(forward, f, (blocks, masses))[0]
-    u = jax.vmap(lambda f, chunk: _signal(particles, chunk, f, loss))(f, chunks)
+    u = jax.vmap(lambda f, chunk: _signal(particles, chunk, f, loss, scale))(f, chunks)
     risk = jnp.sum(jax.vmap(lambda f, c: jnp.sum(c.weights * loss(f, c.y)))(f, chunks))
     unit = jnp.ones(NEURONS, particles.dtype)
 

@@ -43,8 +43,8 @@ class AbstractExpectation(eqx.Module):
         """Ψ(θ; ρ) = −E[u(x) σ*(x; θ)]."""
 
     @abc.abstractmethod
-    def drift(self, particles: Particles) -> Any:
-        """−(1/α)∇Ψ at every particle, in the neuron's parts."""
+    def drift(self, particles: Particles, scale: Any = 1.0) -> Any:
+        """−(scale/α)∇Ψ at every particle, in the neuron's parts."""
 
     @abc.abstractmethod
     def v(self, parts: Any) -> Float[Array, " k"]:
@@ -89,8 +89,8 @@ class AbstractByNodes(AbstractExpectation):
             return risk_of(state, self.nodes, self.problem.loss)
         return jnp.sum(self.nodes.weights * self.rows(state))
 
-    def drift(self, particles):
-        return sweep(particles, self.nodes, self.problem.loss)[1]
+    def drift(self, particles, scale=1.0):
+        return sweep(particles, self.nodes, self.problem.loss, scale)[1]
 
     @eqx.filter_jit
     def potential(self, parts, particles):
@@ -196,8 +196,8 @@ class ByPairs(AbstractExpectation):
     def u(self, parts, others):
         return self.pairs.u(parts, others)
 
-    def drift(self, particles):
-        return self.pairs.drift(particles)
+    def drift(self, particles, scale=1.0):
+        return self.pairs.drift(particles, scale)
 
     def handles(self, state):
         if not (isinstance(state, Particles) and state.n <= MOST_PAIRED):

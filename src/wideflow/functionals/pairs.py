@@ -159,12 +159,12 @@ class Pairs(eqx.Module):
         """Ψ(θ_i; ρ), blocked."""
         return self._blocks(lambda block: self.psi(block, particles), parts, particles.n)
 
-    def drift(self, particles: Particles) -> Any:
-        """−(1/α)∇Ψ at every particle."""
+    def drift(self, particles: Particles, scale: Any = 1.0) -> Any:
+        """−(scale/α)∇Ψ at every particle."""
 
         def force(block):
             gradient = jax.grad(lambda block: jnp.sum(self.psi(block, particles)))(block)
-            return jax.tree.map(lambda g: -g / particles.alpha, gradient)
+            return jax.tree.map(lambda g: -(scale / particles.alpha) * g, gradient)
 
         forces = self._blocks(force, particles.parts, particles.n)
         trained = particles.neuron.trained(particles.parts)

@@ -34,11 +34,11 @@ class AbstractPenalty(AbstractFunctional):
     def potential(self, theta, particles):
         return self._each(particles.neuron.unpack(theta), particles.neuron)
 
-    def drift(self, particles: Particles) -> Any:
+    def drift(self, particles: Particles, scale: Any = 1.0) -> Any:
         neuron, parts = particles.neuron, particles.parts
         force = jax.grad(lambda parts: jnp.sum(self._each(parts, neuron)))(parts)
         trained = neuron.trained(parts)
-        return jax.tree.map(lambda moves, f: -f if moves else jnp.zeros_like(f), trained, force)
+        return jax.tree.map(lambda moves, f: -scale * f if moves else jnp.zeros_like(f), trained, force)
 
     def on(self, nodes):
         return self

@@ -99,8 +99,8 @@ class Risk(AbstractFunctional):
         parts = _parts(theta, particles.neuron, particles.D, particles.dtype)
         return self.expectation(particles).potential(parts, particles)
 
-    def drift(self, particles):
-        return self.expectation(particles).drift(particles)
+    def drift(self, particles, scale=1.0):
+        return self.expectation(particles).drift(particles, scale)
 
     def on(self, nodes):
         if not isinstance(nodes, Nodes):
