@@ -168,3 +168,38 @@ def test_other_neurons_than_the_problems_own():
     assert np.allclose(risk.velocity(p), -slope, rtol=1e-12, atol=1e-14)
     with pytest.raises(ValueError, match="problem's own"):
         wf.Risk(problem, wf.ClosedForm()).value(p)
+
+
+@pytest.mark.parametrize("norm", [3.0, 30.0, 1000.0])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_quadrature_error_is_honest_on_steep_links(d, norm):
+    """tanh(norm · x1) is a step to any Gauss rule: the rules are wrong in the second digit, and the
+    estimate must say so. The truth is a trapezium sum in x1, fine enough to see the step, with
+    Gauss–Hermite nodes for the smooth rest."""
+    target = wf.teacher(norm * np.eye(1, d), a=[1.0], link="tanh")
+    problem = wf.Problem(x=wf.Gaussian(d), target=target, neuron=wf.Neuron("tanh"))
+    x = np.linspace(-10, 10, 40001)  # tanh(1000 x) rises over six of these points
+    mass = np.exp(-(x**2) / 2) / np.exp(-(x**2) / 2).sum()
+    z, q = np.polynomial.hermite_e.hermegauss(100)
+    y, risk = np.tanh(norm * x), wf.Risk(problem, wf.Quadrature())
+    for seed in range(3):
+        p = wf.init(problem).sample(jax.random.key(seed), 1)
+        a, s = np.asarray(p.theta)[0, :2]
+        r = np.linalg.norm(np.asarray(p.theta)[0, 2:])
+        hidden = a * np.tanh(s * x[:, None] + r * z)
+        mean, square = (hidden @ q / q.sum(), hidden**2 @ q / q.sum())
+        true = 0.5 * mass @ (y * y - 2 * y * mean + square)
+        assert abs(float(risk.value(p)) - true) <= risk.error(p)
+
+
+@pytest.mark.parametrize("norm", [10.0, 1e3, 1e4])
+def test_rounding_of_long_weights(norm):
+    """Neurons near a long teacher: variances of 10⁸ cancel to a risk of 10⁻⁴ in single precision."""
+    w = np.random.default_rng(4).normal(size=10)
+    w *= norm / np.linalg.norm(w)
+    problem = problem_of("erf", 10, target=wf.teacher(w[None], a=[1.0], link="erf"))
+    near = w + 1e-3 * norm * np.random.default_rng(5).normal(size=(8, 10))
+    theta = np.column_stack([np.ones(8), near]).astype(np.float32)
+    short, full = (wf.Particles(t, neuron=problem.neuron) for t in (theta, theta.astype(float)))
+    risk = wf.Risk(problem, wf.ClosedForm())
+    assert abs(float(risk.value(short)) - float(risk.value(full))) <= risk.error(short)

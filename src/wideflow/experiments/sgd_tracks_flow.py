@@ -27,7 +27,7 @@ from ..evolve import evolve
 from ..functionals.risk import Risk
 from ..problems.laws import Gaussian
 from ..problems.neurons import Neuron
-from ..problems.nodes import gauss_hermite
+from ..problems.gauss import gauss_hermite
 from ..problems.problem import Problem
 from ..problems.targets import single_index
 from ..references import REFERENCES

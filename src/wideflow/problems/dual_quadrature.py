@@ -4,17 +4,16 @@ Kinks are cut at, so that a piecewise smooth activation converges as fast as a s
 come from Price's theorem, so that they are right on the diagonal too."""
 
 import math
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from .activations import Activation, Function, activation, derivative, jumps
 from .elementwise import common, ratio, sqrt0
-from .nodes import gauss_hermite
+from .gauss import gauss_hermite, gauss_legendre
 
 Spec = str | Activation | Function
 
@@ -137,7 +136,7 @@ def _rule(order: int, like: Array, split: bool, cuts: list[Array]) -> tuple[Arra
     weighs 1e-23. A further cut near 0 halves the longest piece; not at 0, where it could coincide
     with a kink, whose motion the derivative of the rule would then share between the two.
     """
-    rule = _gauss_legendre(order) if split else gauss_hermite(order)
+    rule = gauss_legendre(order) if split else gauss_hermite(order)
     x, w = (jnp.asarray(a, like.dtype).reshape(-1, *[1] * like.ndim) for a in rule)
     if not split:
         shape = (order, *like.shape)
@@ -148,8 +147,3 @@ def _rule(order: int, like: Array, split: bool, cuts: list[Array]) -> tuple[Arra
     z = edges[:-1, None] + half * (1 + x)
     weights = half * w * jnp.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
     return z.reshape(-1, *like.shape), weights.reshape(-1, *like.shape)
-
-
-@lru_cache(maxsize=64)
-def _gauss_legendre(order: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.polynomial.legendre.leggauss(order)

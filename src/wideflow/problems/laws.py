@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from .._checks import count, finite, fits, function, positive
 from .._typing import Abstract
-from .nodes import gaussian_rule, sphere_rule
+from .gauss import gaussian_rule, sphere_rule
 
 # A product rule is called affordable up to this many points: (order)^d with d ≤ 3.
 _MOST_NODES = 2**17
