@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..problems.losses import AbstractLoss
-from ..problems.neurons import AbstractNeuron
 from ..problems.nodes import Nodes
 from ..states.chunks import NEURONS, chunk_rows, chunked, in_blocks, in_chunks, is_wide, joined
 from ..states.particles import Particles
@@ -28,7 +27,7 @@ def sweep(
     neuron, and nothing of size rows × neurons is ever held. Very wide networks are taken in blocks
     of neurons too, at the price of computing the hidden layer twice."""
     data = nodes.astype(particles.dtype)
-    walk = _by_blocks if is_wide(particles.n, particles.dtype) else _by_chunks
+    walk = _by_blocks if is_wide(particles.n * particles.neuron.fan, particles.dtype) else _by_chunks
     return walk(particles, data, loss, scale)
 
 
@@ -36,12 +35,6 @@ def sweep(
 def risk_of(particles: Particles, nodes: Nodes, loss: AbstractLoss) -> Float[Array, ""]:
     """The risk alone; the compiler drops the velocity."""
     return sweep(particles, nodes, loss)[0]
-
-
-def _pull(neuron: AbstractNeuron, parts: Any, x: Array, signal: Array, unit: Array) -> Any:
-    """Σ_i signal_i ∇_θ σ*(x_i; θ_j). A particle's weight does not enter its own velocity, so this
-    differentiates a sum with unit weights; the compiler shares its hidden layer with that of f."""
-    return jax.vjp(lambda parts: neuron.mix(parts, x, unit), parts)[1](signal)[0]
 
 
 def _signal(particles: Particles, data: Nodes, f: Array, loss: AbstractLoss, scale: Any) -> Array:
@@ -56,15 +49,14 @@ def _add(total: Any, more: Any) -> Any:
 
 def _by_chunks(particles: Particles, data: Nodes, loss: AbstractLoss, scale: Any) -> tuple[Array, Any]:
     neuron, weights = particles.neuron, particles.weights
-    unit = jnp.ones_like(weights)
 
     def chunk(parts: Any, data: Nodes) -> tuple[Array, Any]:
-        f = particles.alpha * neuron.mix(parts, data.x, weights)
-        u = _signal(particles, data, f, loss, scale)
-        velocity = _pull(neuron, parts, data.x, u, unit)
+        mixed, pull = neuron.mix_and_pull(parts, data.x, weights)
+        f = particles.alpha * mixed
+        velocity = pull(_signal(particles, data, f, loss, scale))
         return jnp.sum(data.weights * loss(f, data.y)), velocity
 
-    rows = chunk_rows(data.m, particles.n, data.x.shape[1], particles.dtype)
+    rows = chunk_rows(data.m, particles.n * neuron.fan, data.x.shape[1], particles.dtype)
     if data.m <= min(rows, _FEW_ROWS):
         return chunk(particles.parts, data)
     parts, back = jax.vjp(neuron.for_chunks, particles.parts)
@@ -94,7 +86,7 @@ def _by_blocks(particles: Particles, data: Nodes, loss: AbstractLoss, scale: Any
 
     def backward(block):
         parts, back = jax.vjp(neuron.for_chunks, block)
-        pull = lambda total, xu: (_add(total, _pull(neuron, parts, *xu, unit)), None)
+        pull = lambda total, xu: (_add(total, neuron.mix_and_pull(parts, xu[0], unit)[1](xu[1])), None)
         zero = jax.tree.map(jnp.zeros_like, parts)
         return back(jax.lax.scan(pull, zero, (chunks.x, u))[0])[0]
 

@@ -162,10 +162,11 @@ class ByQuadrature(AbstractByNodes):
         return super().risk(state) + 0.5 * self.problem.noise**2 * self.problem.neuron.outputs
 
     def error(self, state):
-        """The larger difference from two coarser rules, and rounding."""
+        """The larger difference from two coarser rules (of a neuron's own means too), and rounding."""
         here = self.risk(state)
         coarse = [
-            ByQuadrature(self.problem, self.problem.quadrature(n), n).risk(state) for n in coarser(self.order)
+            ByQuadrature(self.problem, self.problem.quadrature(n), n).risk(_coarser_neuron(state, n))
+            for n in coarser(self.order)
         ]
         rounding = 8 * jnp.finfo(here.dtype).eps * abs(here)
         return float(max(abs(here - other) for other in coarse) + rounding)
@@ -173,6 +174,11 @@ class ByQuadrature(AbstractByNodes):
     @property
     def way(self):
         return f"Gauss quadrature of order {self.order} ({self.nodes.m} points)"
+
+
+def _coarser_neuron(state: Any, order: int) -> Any:
+    neuron = state.neuron.coarser(order) if isinstance(state, Particles) else None
+    return state if neuron is None else eqx.tree_at(lambda p: p.neuron, state, neuron)
 
 
 class ByPairs(AbstractExpectation):
@@ -232,7 +238,7 @@ def _overlap(neuron: AbstractNeuron, parts: Any, nodes: Nodes, signal: Array) ->
     one = jax.tree.leaves(parts)[0]
     k, dtype = one.shape[-1], one.dtype
     weighted = (signal.T * nodes.weights).T.astype(dtype)
-    rows = chunk_rows(nodes.m, k * neuron.outputs, nodes.x.shape[1], dtype)
+    rows = chunk_rows(nodes.m, k * neuron.outputs * neuron.fan, nodes.x.shape[1], dtype)
 
     def add(total, data):
         x, signal = data
@@ -247,7 +253,7 @@ def _gram(neuron: AbstractNeuron, parts: Any, others: Any, nodes: Nodes) -> Floa
     """E[σ*(x; θ_i)·σ*(x; θ'_j)], a chunk of rows at a time."""
     ones = [jax.tree.leaves(p)[0] for p in (parts, others)]
     shape, dtype = tuple(v.shape[-1] for v in ones), jnp.result_type(*ones)
-    rows = chunk_rows(nodes.m, max(shape) * neuron.outputs, nodes.x.shape[1], dtype)
+    rows = chunk_rows(nodes.m, max(shape) * neuron.outputs * neuron.fan, nodes.x.shape[1], dtype)
 
     def add(total, data):
         left, right = neuron.features(parts, data.x), neuron.features(others, data.x)

@@ -16,7 +16,7 @@ from .._typing import Abstract
 from .gauss import gaussian_rule, sphere_rule
 
 # A product rule is called affordable up to this many points: (order)^d with d ≤ 3.
-_MOST_NODES = 2**17
+MOST_NODES = 2**17
 
 
 class AbstractLaw(eqx.Module):
@@ -50,11 +50,12 @@ def _cast(x: np.ndarray) -> Array:
     return jnp.asarray(x, dtype=jnp.result_type(float))
 
 
-def _affordable(order: int, d: int, points: int) -> int:
-    if d > 3 or points > _MOST_NODES:
+def affordable(order: int, d: int, points: int) -> int:
+    """`order`, if a product rule of that many points can be held."""
+    if d > 3 or points > MOST_NODES:
         raise ValueError(
             f"A product rule of order {order} in d = {d} is too large: allowed are d <= 3 and at most "
-            f"{_MOST_NODES} points, this one would have {points:.3g}. Try a lower order, or "
+            f"{MOST_NODES} points, this one would have {points:.3g}. Try a lower order, or "
             "expectation=wf.Sample(m)."
         )
     return order
@@ -66,21 +67,38 @@ def _product_order(d: int) -> int | None:
     return {1: 256, 2: 96, 3: 24}.get(d)
 
 
+def _dimension(name: str, d: Any, least: int = 1) -> int:
+    """A whole number, or ∞, for what is only ever seen through its symmetry."""
+    return math.inf if d == math.inf else count(name, d, least=least)  # type: ignore[return-value]
+
+
+def _finite_dimension(law: AbstractLaw) -> None:
+    if math.isinf(law.d):
+        raise ValueError(
+            f"x ~ {type(law).__name__} has d = inf and cannot be listed or drawn; it is seen through its "
+            "symmetry alone: take problem.reduced(), or wf.limit(problem, …)."
+        )
+
+
 class Gaussian(AbstractLaw):
-    """x ~ N(0, Σ); Σ = I by default, else `covariance` of shape (d,) (diagonal) or (d, d)."""
+    """x ~ N(0, Σ); Σ = I by default, else `covariance`: one number (Σ = number · I), (d,) (a diagonal)
+    or (d, d). d = inf is legal where only the symmetry of x is used (`problem.reduced()`)."""
 
     d: int = eqx.field(static=True)
-    root: Array | None = eqx.field(default=None)  # Σ^½ (d, d) or its diagonal (d,)
+    root: Array | None = eqx.field(default=None)  # Σ^½ (d, d), or its diagonal (d,) or ()
 
     def __init__(self, d: int, covariance: Any = None):
-        self.d = count("Gaussian(d)", d)
+        self.d = d = _dimension("Gaussian(d)", d)
         if covariance is None:
             self.root = None
             return
         sigma = finite("Gaussian(covariance)", covariance).astype(float)
-        if sigma.shape not in ((d,), (d, d)):
-            raise ValueError(f"Gaussian(covariance) must have shape ({d},) or ({d}, {d}), got {sigma.shape}.")
-        if sigma.ndim == 1:
+        if sigma.shape not in ((), (d,), (d, d)):
+            raise ValueError(
+                f"Gaussian(covariance) must be one number or have shape ({d},) or ({d}, {d}), got "
+                f"{sigma.shape}."
+            )
+        if sigma.ndim < 2:
             values, vectors = sigma, None
         else:
             if not np.allclose(sigma, sigma.T, rtol=1e-6, atol=1e-12):
@@ -107,13 +125,18 @@ class Gaussian(AbstractLaw):
         if self.root is None:
             return z
         root = self.root.astype(z.dtype)
-        return z * root if root.ndim == 1 else z @ root
+        return z * root if root.ndim < 2 else z @ root
+
+    def at(self, d: int) -> "Gaussian":
+        """The same law in another dimension, for Σ = number · I."""
+        return Gaussian(d, None if self.root is None else self.root**2)
 
     def sample(self, key, m):
+        _finite_dimension(self)
         return self.colour(jax.random.normal(key, (m, self.d))), None
 
     def rule(self, order):
-        z, weights = gaussian_rule(self.d, _affordable(order, self.d, order**self.d))
+        z, weights = gaussian_rule(self.d, affordable(order, self.d, order**self.d))
         return np.asarray(self.colour(_cast(z))), None, weights
 
     def default_order(self):
@@ -124,24 +147,29 @@ class Gaussian(AbstractLaw):
 
 
 class Sphere(AbstractLaw):
-    """x ~ Unif(√d · S^{d−1})."""
+    """x ~ Unif(√d · S^{d−1}); d = inf is legal where only the symmetry of x is used."""
 
     d: int = eqx.field(static=True)
 
     def __init__(self, d: int):
-        self.d = count("Sphere(d)", d, least=2)
+        self.d = _dimension("Sphere(d)", d, least=2)
+
+    def at(self, d: int) -> "Sphere":
+        """The same law in another dimension."""
+        return Sphere(d)
 
     @property
     def labelled(self):
         return False
 
     def sample(self, key, m):
+        _finite_dimension(self)
         z = jax.random.normal(key, (m, self.d))
         return z * (math.sqrt(self.d) / jnp.linalg.norm(z, axis=1, keepdims=True)), None
 
     def rule(self, order):
         size = order if self.d == 2 else order * ((order + 1) // 2)
-        points, weights = sphere_rule(self.d, _affordable(order, self.d, size))
+        points, weights = sphere_rule(self.d, affordable(order, self.d, size))
         return math.sqrt(self.d) * points, None, weights
 
     def default_order(self):
@@ -184,7 +212,12 @@ class Mixture(AbstractLaw):
     def labelled(self):
         return True
 
+    def at(self, d: int) -> "Mixture":
+        """The same classes in another dimension, for covariances number · I."""
+        return Mixture([c.at(d) for c in self.components], self.labels, self.weights)
+
     def sample(self, key, m):
+        _finite_dimension(self)
         which = jax.random.categorical(jax.random.fold_in(key, 1), jnp.log(self.weights), shape=(m,))
         z = jax.random.normal(key, (m, self.d))
         x = jnp.zeros_like(z)
@@ -193,7 +226,7 @@ class Mixture(AbstractLaw):
         return x, self.labels[which]
 
     def rule(self, order):
-        _affordable(order, self.d, len(self.components) * order**self.d)
+        affordable(order, self.d, len(self.components) * order**self.d)
         parts = [component.rule(order) for component in self.components]
         x = np.concatenate([p[0] for p in parts])
         y = np.concatenate([np.full(len(p[2]), float(v)) for p, v in zip(parts, self.labels, strict=True)])
@@ -209,12 +242,20 @@ class Mixture(AbstractLaw):
         )
 
 
-def two_gaussians(d: int, delta: float) -> Mixture:
-    """y = ±1 with equal probability, x ~ N(0, (1 ± Δ)² I_d), as in Mei–Montanari–Nguyen 2018."""
-    d, delta = count("two_gaussians(d)", d), positive("two_gaussians(delta)", delta, zero=True)
+def two_gaussians(d: int, delta: float, subspace: int | None = None) -> Mixture:
+    """y = ±1 with equal probability, x ~ N(0, (1 ± Δ)² I_d), as in Mei–Montanari–Nguyen 2018; with
+    `subspace`, the two differ in the first so many coordinates alone, the others being N(0, I)."""
+    d = _dimension("two_gaussians(d)", d)
+    delta = positive("two_gaussians(delta)", delta, zero=True)
     if delta >= 1:
         raise ValueError(f"two_gaussians(delta) must be in [0, 1), got {delta}.")
-    wide, narrow = (Gaussian(d, np.full(d, (1 + s * delta) ** 2)) for s in (1, -1))
+    variances = [(1 + s * delta) ** 2 for s in (1, -1)]
+    if subspace is not None:
+        least = count("two_gaussians(subspace)", subspace)
+        if not least < d < math.inf:
+            raise ValueError(f"two_gaussians(subspace) must be below a finite d, got {subspace} and d = {d}.")
+        variances = [np.where(np.arange(d) < least, v, 1.0) for v in variances]
+    wide, narrow = (Gaussian(d, v) for v in variances)
     return Mixture([wide, narrow], [1.0, -1.0])
 
 

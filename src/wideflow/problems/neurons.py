@@ -43,6 +43,22 @@ class AbstractNeuron(eqx.Module):
     def mix(self, parts: Any, x: Float[Array, "m d"], weights: Float[Array, " n"]) -> Array:
         """Σ_j weights_j σ*(x; θ_j): (m,) for one output, (m, outputs) for more."""
 
+    def mix_and_pull(self, parts: Any, x: Any, weights: Any) -> tuple[Array, Callable[[Array], Any]]:
+        """(mix, signal ↦ Σ_i signal_i ∇_θ σ*(x_i; θ_j)). A particle's weight does not enter its own
+        velocity, so the second differentiates a sum with unit weights; the compiler shares its hidden
+        layer with that of the first."""
+        _, back = jax.vjp(lambda parts: self.mix(parts, x, jnp.ones_like(weights)), parts)
+        return self.mix(parts, x, weights), lambda signal: back(signal)[0]
+
+    @property
+    def fan(self) -> int:
+        """How many numbers per row and neuron `mix` holds at once."""
+        return 1
+
+    def coarser(self, order: int) -> "AbstractNeuron | None":
+        """The same neuron with its own means taken by fewer nodes; None where it takes none."""
+        return None
+
     @abc.abstractmethod
     def features(self, parts: Any, x: Float[Array, "m d"]) -> Array:
         """σ*(x_i; θ_j) of every pair, (n, m) or (n, m, outputs): for few neurons or few rows."""

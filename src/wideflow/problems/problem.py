@@ -1,5 +1,6 @@
 """The problem: law of x, target y, neuron σ*(x; θ), loss."""
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,9 @@ from .laws import AbstractLaw, Dataset, Mixture, check_sample_fits
 from .losses import LOSSES, AbstractLoss, Squared
 from .neurons import AbstractNeuron
 from .nodes import Nodes, uniform
-from .targets import AbstractTarget, Function
+from .radial import DEFAULT_ORDERS, RadialNeuron
+from .symmetry import Symmetry, find, reduced_law, reduced_target
+from .targets import AbstractTarget, Function, MultiIndex
 
 
 def _target(target: Any) -> AbstractTarget | None:
@@ -77,6 +80,10 @@ class Problem(eqx.Module):
                 raise ValueError(
                     f"Problem(target) must be a target or a function of one x, got {self.target!r}."
                 )
+        if math.isinf(self.d):
+            self._check_stand_in()
+            return
+        if self.target is not None:
             self.target.check(self.d)
         if isinstance(self.x, Dataset) and self.noise:
             raise ValueError(
@@ -85,6 +92,19 @@ class Problem(eqx.Module):
             )
         self.neuron.check(self.d)
         self.loss.check(self._some_labels(), self.neuron.outputs)
+
+    def _check_stand_in(self) -> None:
+        """For d = inf: the checks of the same problem in a few dimensions."""
+        target = self.target
+        given = getattr(target, "directions" if isinstance(target, MultiIndex) else "w", None)
+        if given is not None:
+            raise ValueError(
+                "Problem(target) must leave its directions out for d = inf, where they are the first axes; "
+                f"got {target!r}."
+            )
+        few = max(8, target.k if isinstance(target, MultiIndex) else 0)
+        law: Any = self.x
+        Problem(x=law.at(few), target=target, neuron=self.neuron, loss=self.loss, noise=self.noise)
 
     def _some_labels(self) -> Array:
         """All labels where they are listed, else those of a few draws."""
@@ -129,6 +149,25 @@ class Problem(eqx.Module):
         x, weights = jnp.asarray(rule[0], dtype), jnp.asarray(rule[2], dtype)
         y = self.target(x) if self.target is not None else jnp.asarray(rule[1], dtype)
         return Nodes(x, y, weights)
+
+    def symmetry(self) -> Symmetry:
+        """The symmetry of (law of x, target); a `NoSymmetryError` says why there is none."""
+        return find(self.x, self.target, self.neuron)
+
+    def reduced(self, order: int | None = None) -> "Problem":
+        """The same problem in the few coordinates that a symmetric law of θ needs: x̄ = (x_S, q) and
+        θ̄ = (a, s, r[, b]), with s the weights along the k directions of the signal and r the length of w
+        in each block that is left. All dynamics and functionals take it as it is; `order` is the number
+        of nodes of the means inside the reduced neuron."""
+        symmetry = self.symmetry()
+        order = DEFAULT_ORDERS.get(symmetry.k, 12) if order is None else count("order", order)
+        return Problem(
+            x=reduced_law(symmetry, self.x, self.target),
+            target=reduced_target(symmetry, self.target),
+            neuron=RadialNeuron(self.neuron, symmetry.blocks, order),
+            loss=self.loss,
+            noise=self.noise,
+        )
 
 
 _drawn = eqx.filter_jit(lambda problem, key, m: problem.sample(key, m))

@@ -125,13 +125,13 @@ def _check_values(theta: Array, weights: Array, alpha: Array) -> None:
 @eqx.filter_jit
 def _predict(particles: Particles, x: Array) -> Array:
     neuron, parts, weights = particles.neuron, particles.parts, particles.weights
-    if is_wide(particles.n, particles.dtype):
+    if is_wide(particles.n * neuron.fan, particles.dtype):
         blocks = jax.tree.map(lambda v: in_blocks(v, NEURONS), parts)
         masses = chunked(weights, NEURONS, pad="constant")  # the copies weigh 0
         add = lambda f, block: (f + map_rows(lambda x: neuron.mix(block[0], x, block[1]), x, NEURONS), None)
         zero = jnp.zeros(jax.eval_shape(neuron.mix, parts, x, weights).shape, particles.dtype)
         return particles.alpha * jax.lax.scan(add, zero, (blocks, masses))[0]
-    rows = chunk_rows(x.shape[0], particles.n, x.shape[1], particles.dtype)
+    rows = chunk_rows(x.shape[0], particles.n * neuron.fan, x.shape[1], particles.dtype)
     if rows < x.shape[0]:
         parts = neuron.for_chunks(parts)
     return particles.alpha * map_rows(lambda x: neuron.mix(parts, x, weights), x, rows)
