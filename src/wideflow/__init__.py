@@ -15,17 +15,21 @@ from .evolve import evolve
 from .functionals.expectations import ClosedForm, Data, Quadrature, Sample
 from .functionals.penalties import Moment, PathNorm, SecondMoment
 from .functionals.risk import Risk
+from .limit import limit
 from .problems.activations import Activation, activation
 from .problems.laws import Dataset, Gaussian, Mixture, Sampler, Sphere, two_gaussians
 from .problems.losses import Huber, Logistic, SoftmaxCrossEntropy, Squared
 from .problems.neurons import CustomNeuron, Neuron
 from .problems.nodes import Nodes
 from .problems.problem import Problem
+from .problems.symmetry import NoSymmetryError
 from .problems.targets import hermite, multi_index, polynomial, single_index, teacher
 from .report.comparison import Comparison, compare
 from .run import Run, load
+from .states.lifting import lift, reduce
+from .states.marginals import Constant, Normal, Signs, Uniform
 from .states.particles import Particles
-from .states.starts import Constant, Law, Normal, Signs, Uniform, init
+from .states.starts import Law, init
 
 __version__ = "0.1.0"
 
@@ -51,6 +55,7 @@ __all__ = [
     "Mixture",
     "Moment",
     "Neuron",
+    "NoSymmetryError",
     "Nodes",
     "Normal",
     "Optax",
@@ -75,9 +80,12 @@ __all__ = [
     "hermite",
     "init",
     "largest_stable_step",
+    "lift",
+    "limit",
     "load",
     "multi_index",
     "polynomial",
+    "reduce",
     "single_index",
     "teacher",
     "two_gaussians",

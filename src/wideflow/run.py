@@ -10,6 +10,7 @@ import numpy as np
 
 from .problems.activations import Activation, activation, names
 from .problems.neurons import CustomNeuron, Neuron
+from .problems.radial import RadialNeuron
 from .references import REFERENCES
 from .states.particles import Particles
 from .store import folder
@@ -44,7 +45,7 @@ def _particles(theta: Any, weights: Any, alpha: Any, neuron: Any) -> Particles:
     return rho
 
 
-recorded(Neuron, CustomNeuron)
+recorded(Neuron, CustomNeuron, RadialNeuron)
 recorded(Particles, fields=_particles_fields, build=_particles)
 recorded(Activation, fields=_activation_fields, build=_activation)
 

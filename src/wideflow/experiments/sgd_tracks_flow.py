@@ -25,9 +25,9 @@ from ..dynamics.flow import GradientFlow
 from ..dynamics.sgd import SGD
 from ..evolve import evolve
 from ..functionals.risk import Risk
+from ..problems.gauss import gauss_hermite
 from ..problems.laws import Gaussian
 from ..problems.neurons import Neuron
-from ..problems.gauss import gauss_hermite
 from ..problems.problem import Problem
 from ..problems.targets import single_index
 from ..references import REFERENCES

@@ -149,21 +149,22 @@ class Neuron(AbstractNeuron):
             )
 
     @property
-    def _heads(self) -> int:
+    def heads(self) -> int:
+        """How many coordinates of θ are output weights."""
         return 0 if self.output == "unit" else self.outputs
 
     def size(self, d):
-        return self._heads + d + self.bias
+        return self.heads + d + self.bias
 
     def unpack(self, theta):
-        heads, end = self._heads, theta.shape[-1] - self.bias
+        heads, end = self.heads, theta.shape[-1] - self.bias
         a = theta[..., 0] if heads == 1 else jnp.swapaxes(theta[..., :heads], -1, -2)
         w = jnp.swapaxes(theta[..., heads:end], -1, -2)
         return Ridge(a if heads else None, w, theta[..., end] if self.bias else None)
 
     def pack(self, parts):
         a, w, b = parts
-        heads = a[..., None, :] if self._heads == 1 else a
+        heads = a[..., None, :] if self.heads == 1 else a
         rows = [heads, w, None if b is None else b[..., None, :]]
         return jnp.swapaxes(jnp.concatenate([r for r in rows if r is not None], axis=-2), -1, -2)
 

@@ -1,123 +1,149 @@
-"""Laws of θ to start from."""
+"""Laws of θ to start from: as samples, as weighted Gauss nodes, or as low-discrepancy points."""
 
-import abc
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import count, fits, number, positive
+from .._checks import count, fits, nearest, positive
 from .._checks import key as check_key
+from ..problems.gauss import product
 from ..problems.neurons import AbstractNeuron, Neuron
 from ..problems.problem import Problem
+from ..problems.radial import RadialNeuron
+from ..problems.symmetry import NoSymmetryError
+from .marginals import AbstractMarginal, Drawn, Isotropic, Normal, Radius
 from .particles import Particles
 
 
-class AbstractMarginal(eqx.Module):
-    """Law of one coordinate of θ; coordinates are independent."""
-
-    @abc.abstractmethod
-    def sample(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
-        """Independent draws."""
-
-
-class Normal(AbstractMarginal):
-    """N(mean, sd²)."""
-
-    mean: float = eqx.field(default=0.0, converter=lambda v: number("Normal(mean)", v))
-    sd: float = eqx.field(default=1.0, converter=lambda v: positive("Normal(sd)", v, zero=True))
-
-    def sample(self, key, shape, dtype):
-        return self.mean + self.sd * jax.random.normal(key, shape, dtype)
-
-
-class Uniform(AbstractMarginal):
-    """Uniform on [low, high]."""
-
-    low: float = eqx.field(default=-1.0, converter=lambda v: number("Uniform(low)", v))
-    high: float = eqx.field(default=1.0, converter=lambda v: number("Uniform(high)", v))
-
-    def __check_init__(self):
-        if not self.low < self.high:
-            raise ValueError(f"Uniform(low, high) must have low < high, got {self.low} and {self.high}.")
-
-    def sample(self, key, shape, dtype):
-        return jax.random.uniform(key, shape, dtype, self.low, self.high)
-
-
-class Signs(AbstractMarginal):
-    """±scale, each with probability ½."""
-
-    scale: float = eqx.field(default=1.0, converter=lambda v: number("Signs(scale)", v))
-
-    def sample(self, key, shape, dtype):
-        return self.scale * jax.random.rademacher(key, shape, dtype)
-
-
-class Constant(AbstractMarginal):
-    """Always `value`."""
-
-    value: float = eqx.field(default=0.0, converter=lambda v: number("Constant(value)", v))
-
-    def sample(self, key, shape, dtype):
-        return jnp.full(shape, self.value, dtype)
-
-
-class Drawn(AbstractMarginal):
-    """Any law: fn(key, shape) returns independent draws."""
-
-    fn: Callable[[Array, tuple[int, ...]], Array] = eqx.field(static=True)
-
-    def sample(self, key, shape, dtype):
-        drawn = jnp.asarray(self.fn(key, shape), dtype)
-        if drawn.shape != shape:
-            raise ValueError(
-                f"A law given as a function must map (key, {shape}) to draws of that shape, got "
-                f"{drawn.shape}."
-            )
-        return drawn
-
-
-def _marginal(name: str, law: Any, scale: float = 1.0) -> AbstractMarginal:
+def _marginal(name: str, law: Any, kind: type = Normal) -> AbstractMarginal:
     if isinstance(law, AbstractMarginal):
         return law
     if callable(law):
         return Drawn(law)
-    return Normal(0.0, scale * positive(f"init({name})", law, zero=True))
+    scale = positive(f"init({name})", law, zero=True)
+    return Isotropic(scale) if kind is Isotropic else Normal(0.0, scale)
 
 
 class Law(eqx.Module):
-    """A law of θ with independent parts: `sample(key, n)` makes the start of a network."""
+    """A law of θ with independent parts, named by `names`, each of so many coordinates as `widths` says:
+    `sample(key, n)` makes the start of a network, `nodes(order)` that of its limit."""
 
-    neuron: AbstractNeuron
+    problem: Problem
     marginals: tuple[AbstractMarginal, ...]
+    names: tuple[str, ...] = eqx.field(static=True)
     widths: tuple[int, ...] = eqx.field(static=True)
+
+    @property
+    def neuron(self) -> AbstractNeuron:
+        return self.problem.neuron
 
     @property
     def D(self) -> int:  # noqa: N802 (theory's name)
         return sum(self.widths)
 
+    def _finite(self) -> None:
+        if math.isinf(self.D):
+            raise ValueError("In d = inf a law of θ has no draws or nodes of its own; take law.reduced().")
+
     def sample(self, key: Array, n: int, alpha: float = 1.0, dtype: Any = None) -> Particles:
         """n independent particles with scale α. Particle j depends on (key, j) only, so a narrow
         network is the beginning of a wide one from the same key."""
+        self._finite()
         n, dtype = count("n", n), jnp.result_type(float) if dtype is None else jnp.dtype(dtype)
         if not jnp.issubdtype(dtype, jnp.floating):
             raise ValueError(f"dtype must be a float type such as jnp.float32, got {dtype}.")
         check_key("key", key)
         hint = "Use fewer neurons or dtype=jnp.float32."
         fits(f"{n} neurons in R^{self.D}", 3 * n * self.D * dtype.itemsize, hint)
-        return Particles(_draw(self, key, n, dtype), alpha=alpha, neuron=self.neuron)
+        return Particles(_draw(self.marginals, self.widths, key, n, dtype), alpha=alpha, neuron=self.neuron)
+
+    def nodes(self, order: int | Mapping[str, int], alpha: float = 1.0, least: float = 0.0) -> Particles:
+        """The product of Gauss rules of all coordinates as weighted particles: ∫q dρ₀ to the digits of
+        a Gauss rule. `order` is one number, or one for each part by its name; nodes that weigh less
+        than `least` are left out."""
+        self._finite()
+        orders, total = self._orders(order), self.size(order)
+        hint = "Use a lower order, law.points(n), or law.reduced() where the problem has a symmetry."
+        fits(f"A product of Gauss rules with {total:.3g} nodes", 32.0 * total * self.D, hint)
+        rules = [m.rule(orders[name], width) for m, name, width in self._rules()]
+        theta, weights = product(rules)
+        kept = weights > least
+        return Particles(theta[kept], weights[kept] / weights[kept].sum(), alpha, self.neuron)
+
+    def points(self, n: int, alpha: float = 1.0, seed: int = 0) -> Particles:
+        """n points of a scrambled Sobol sequence, carried to this law by quantiles: equal weights, and
+        an error near 1/n for smooth functions. n is best a power of 2."""
+        from scipy.stats import qmc
+
+        self._finite()
+        n = count("n", n)
+        fits(f"{n} points in R^{self.D}", 32.0 * n * self.D, "Use fewer points.")
+        sobol = qmc.Sobol(self.D, rng=np.random.default_rng(count("seed", seed, least=0)))
+        uniform = sobol.random(1 << (n - 1).bit_length())[:n]
+        columns = [m.quantile(uniform[:, i], width) for i, (m, _, width) in enumerate(self._rules())]
+        return Particles(np.column_stack(columns), alpha=alpha, neuron=self.neuron)
+
+    def size(self, order: int | Mapping[str, int]) -> int:
+        """How many nodes `nodes(order)` has before small ones are left out."""
+        orders = self._orders(order)
+        return math.prod(m.points_of(orders[name]) for m, name, _ in self._rules())
+
+    def _rules(self) -> list[tuple[AbstractMarginal, str, int]]:
+        parts = zip(self.marginals, self.names, self.widths, strict=True)
+        return [(m, name, width) for m, name, width in parts for _ in range(width)]
+
+    def _orders(self, order: int | Mapping[str, int]) -> dict[str, int]:
+        if not isinstance(order, Mapping):
+            return dict.fromkeys(self.names, count("nodes(order)", order))
+        for name in order:
+            if name not in self.names:
+                known = ", ".join(self.names)
+                raise ValueError(f"nodes(order): no part {name!r}; known: {known}.{nearest(name, self.names)}")
+        missing = [name for name in self.names if name not in order]
+        if missing:
+            raise ValueError(f"nodes(order) must have an order for each of {self.names}, {missing} is missing.")
+        return {name: count(f"nodes(order[{name!r}])", p) for name, p in order.items()}
+
+    def reduced(self) -> "Law":
+        """The law of θ̄ = (a, s, r[, b]) where the problem has a symmetry: s ~ N(0, γ²/d) along the signal
+        and r ~ (γ/√d) χ_{d_i} in each block, for w ~ N(0, (γ²/d) I). Other laws of w are not invariant."""
+        symmetry, problem = self.problem.symmetry(), self.problem
+        by_name = dict(zip(self.names, self.marginals, strict=True))
+        gamma = by_name["w"].isotropic(problem.d)
+        if gamma is None:
+            raise NoSymmetryError(
+                f"The law of w must be rotation invariant, N(0, (γ²/d) I), got {by_name['w']!r} for each "
+                "coordinate. Use init(problem, w=γ)."
+            )
+        parts: list[tuple[str, AbstractMarginal, int]] = []
+        for name, marginal, width in zip(self.names, self.marginals, self.widths, strict=True):
+            if name != "w":
+                parts.append((name, marginal, width))
+                continue
+            if symmetry.k:
+                parts.append(("s", Normal(0.0, gamma / math.sqrt(problem.d)), symmetry.k))
+            for i, dim in enumerate(symmetry.blocks):
+                share = 1.0 if math.isinf(dim) else math.sqrt(dim / problem.d)
+                parts.append((f"r{i + 1}" if len(symmetry.blocks) > 1 else "r", Radius(gamma * share, dim), 1))
+        names, marginals, widths = zip(*parts, strict=True)
+        return Law(problem.reduced(), tuple(marginals), tuple(names), tuple(widths))
+
+    def on(self, problem: Problem) -> "Law":
+        """The same law of θ, for a problem whose θ has the same coordinates."""
+        return Law(problem, self.marginals, self.names, self.widths)
 
 
 @eqx.filter_jit
-def _draw(law: Law, key: Array, n: int, dtype: Any) -> Float[Array, "n D"]:
+def _draw(marginals: Any, widths: tuple[int, ...], key: Array, n: int, dtype: Any) -> Float[Array, "n D"]:
     def particle(j):
-        keys = jax.random.split(jax.random.fold_in(key, j), len(law.marginals))
-        drawn = zip(law.marginals, keys, law.widths, strict=True)
+        keys = jax.random.split(jax.random.fold_in(key, j), len(marginals))
+        drawn = zip(marginals, keys, widths, strict=True)
         return jnp.concatenate([m.sample(k, (width,), dtype) for m, k, width in drawn])
 
     return jax.vmap(particle)(jnp.arange(n))
@@ -133,6 +159,8 @@ def init(problem: Problem, a: Any = None, w: Any = None, b: Any = None, theta: A
     if not isinstance(problem, Problem):
         raise ValueError(f"init(problem) must be a wf.Problem, got {problem!r}.")
     neuron, d = problem.neuron, problem.d
+    if isinstance(neuron, RadialNeuron):
+        raise ValueError("init(problem) takes the problem before its reduction: wf.init(problem).reduced().")
     if not isinstance(neuron, Neuron):
         if not (a is None and w is None and b is None):
             raise ValueError(
@@ -140,8 +168,8 @@ def init(problem: Problem, a: Any = None, w: Any = None, b: Any = None, theta: A
                 f"w = {w}, b = {b}: use init(problem, theta=…)."
             )
         everywhere = _marginal("theta", 1.0 if theta is None else theta)
-        return Law(neuron, (everywhere,), (neuron.size(d),))
-    heads, bias = neuron.size(d) - d - neuron.bias, neuron.bias
+        return Law(problem, (everywhere,), ("theta",), (neuron.size(d),))
+    heads, bias = neuron.heads, neuron.bias
     if theta is not None:
         raise ValueError("init(theta=…) is for custom neurons; this one takes a, w and b.")
     if a is not None and not heads:
@@ -149,10 +177,10 @@ def init(problem: Problem, a: Any = None, w: Any = None, b: Any = None, theta: A
     if b is not None and not bias:
         raise ValueError("The neuron has no bias: set Neuron(..., bias=True), or leave init(b=…) out.")
     parts = [
-        ("a", 1.0 if a is None else a, 1.0, heads),
-        ("w", 1.0 if w is None else w, 1.0 / math.sqrt(d), d),
-        ("b", 0.0 if b is None else b, 1.0, int(bias)),
+        ("a", 1.0 if a is None else a, Normal, heads),
+        ("w", 1.0 if w is None else w, Isotropic, d),
+        ("b", 0.0 if b is None else b, Normal, int(bias)),
     ]
-    kept = [(name, law, scale, width) for name, law, scale, width in parts if width]
-    marginals = tuple(_marginal(name, law, scale) for name, law, scale, _ in kept)
-    return Law(neuron, marginals, tuple(width for *_, width in kept))
+    kept = [(name, law, kind, width) for name, law, kind, width in parts if width]
+    marginals = tuple(_marginal(name, law, kind) for name, law, kind, _ in kept)
+    return Law(problem, marginals, tuple(name for name, *_ in kept), tuple(width for *_, width in kept))

@@ -1,0 +1,258 @@
+"""The mean-field limit to many digits: characteristics from Gauss nodes, refined until a tolerance holds."""
+
+import math
+import sys
+from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._checks import count, positive, times
+from .dynamics.flow import GradientFlow
+from .evolve import Observer, evolve
+from .functionals.base import AbstractFunctional
+from .functionals.expectations import Quadrature
+from .functionals.risk import Risk
+from .problems.problem import Problem
+from .problems.radial import RadialNeuron, radius_order
+from .problems.symmetry import NoSymmetryError
+from .run import Run
+from .states.marginals import Normal, Radius
+from .states.particles import Particles
+from .states.starts import Law
+
+_GROWTH = 1.5  # of an order, from one level to the next
+_LEVELS = 12
+_WORK = 3e8  # particles × rows × nodes of a mean: about a second for a velocity on two cores
+_SAFETY = 3.0  # on the extrapolated error: a spectral decay is not quite regular
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How finely the limit is resolved: Gauss orders of the start by part, of E over x and of the mean
+    in a reduced neuron, and the tolerance of the time steps."""
+
+    nodes: dict[str, int]
+    x: int
+    u: int
+    rtol: float
+
+    def dimensions(self) -> list[str]:
+        return [*self.nodes, "x", "u", "time"]
+
+    def order(self, name: str) -> float:
+        return {**self.nodes, "x": self.x, "u": self.u, "time": self.rtol}[name]
+
+    def with_order(self, name: str, order: Any) -> "Resolution":
+        if name in self.nodes:
+            return replace(self, nodes=self.nodes | {name: int(order)})
+        return replace(self, **{{"time": "rtol"}.get(name, name): order if name == "time" else int(order)})
+
+    def refined(self, names: Iterable[str]) -> "Resolution":
+        """The next level in these dimensions."""
+        finer = self
+        for name in names:
+            now = self.order(name)
+            step = max(now / 10, 1e-13) if name == "time" else max(now + 1, math.ceil(_GROWTH * now))
+            finer = finer.with_order(name, step)
+        return finer
+
+
+def limit(
+    problem: Problem,
+    start: Law,
+    ts: Any,
+    tol: float = 1e-6,
+    *,
+    alpha: float = 1.0,
+    penalty: AbstractFunctional | None = None,
+    observe: dict[str, Observer] | Iterable[Observer] = (),
+    probes: int = 0,
+    work: float = _WORK,
+    progress: bool | None = None,
+) -> Run:
+    """The infinite-width, infinite-sample gradient flow, with the risk to the absolute tolerance `tol`
+    at all times `ts`.
+
+    Gauss nodes of the start are carried along the flow as weighted particles, in the reduced coordinates
+    where the problem has a symmetry (else in its own, for d ≤ 3). Orders of all rules and the time steps
+    are refined until two levels differ little enough: `run.info["error"]` is the estimated error of
+    the risk and `run.info["resolution"]` what it took. A run that could not reach the tolerance within
+    `work` (evaluations of φ for one velocity) has status "stalled" and says how far it came.
+
+    - `alpha`, `penalty`: scale of the network, and a functional to add to the risk (λ·SecondMoment()).
+    - `probes`: so many low-discrepancy points of the start are carried along without weight, for
+      pictures of the moving density (`wf.density`).
+
+    It computes in float64, whatever JAX is set to; `observe` and `progress` are those of `evolve`."""
+    if not isinstance(problem, Problem) or not isinstance(start, Law):
+        raise ValueError(
+            "limit(problem, start, ts) takes a wf.Problem and a law such as wf.init(problem), got a "
+            f"{type(problem).__name__} and a {type(start).__name__}."
+        )
+    asked, tol = times(ts), positive("limit(tol)", tol)
+    single = jnp.result_type(float) == jnp.float32
+    floor = 4 * float(jnp.finfo(jnp.float32).eps) if single else 1e-13
+    if tol < floor:
+        hint = ' Set jax.config.update("jax_enable_x64", True) for more digits.' if single else ""
+        raise ValueError(f"limit(tol) must be {floor:.1e} or more, the rounding of a risk, got {tol:g}.{hint}")
+    own, law = _coordinates(problem, start)
+    show = sys.stderr.isatty() if progress is None else progress
+    with jax.enable_x64(True) if single else nullcontext():
+        solve = _Solver(_double(own), _double(law), asked, alpha, penalty, observe, show, work)
+        run, error, finest = _refine(solve, _first(law, own, tol), tol)
+        if probes and run.status == "ok":
+            run = solve(finest, count("limit(probes)", probes))
+    found = {"error": error, "resolution": {name: finest.order(name) for name in finest.dimensions()}}
+    run = replace(run, info=run.info | found)
+    if run.status == "ok" and not error <= tol:
+        message = (
+            f"The limit is known to {error:.2g}, not to tol = {tol:g}, with all the work allowed ({work:g} "
+            "evaluations for a velocity). Allow more by limit(…, work=…), or ask for less."
+        )
+        run = replace(run, status="stalled", message=message)
+    return _single(run) if single else run
+
+
+def _coordinates(problem: Problem, start: Law) -> tuple[Problem, Law]:
+    """The problem and start in which the limit is computed."""
+    if isinstance(problem.neuron, RadialNeuron):
+        return problem, start
+    if start.neuron != problem.neuron:
+        raise ValueError(f"limit(start) must be a law of {problem.neuron!r}, got one of {start.neuron!r}.")
+    try:
+        return problem.reduced(), start.reduced()
+    except NoSymmetryError as error:
+        if math.isinf(problem.d) or problem.d > 3 or problem.x.default_order() is None:
+            raise NoSymmetryError(
+                f"limit needs a symmetry, or d <= 3 with a law that has Gauss nodes. {error}"
+            ) from error
+        return problem, start
+
+
+def _first(law: Law, problem: Problem, tol: float) -> Resolution:
+    """A first guess: more nodes for more digits, fewer for coordinates of small spread."""
+    p = 4 + 0.6 * math.log10(1 / tol)
+    nodes = {}
+    for name, marginal in zip(law.names, law.marginals, strict=True):
+        spread = 1.0
+        if isinstance(marginal, Normal):
+            spread = min(1.0, 2 * float(marginal.sd))
+        if isinstance(marginal, Radius):
+            spread = min(1.0, 2 / math.sqrt(4 + marginal.dim))
+        nodes[name] = max(2, round(p * spread)) if marginal.points_of(99) == 99 else marginal.points_of(99)
+    return Resolution(nodes, round(2 * p), round(1.5 * p), 0.1 * tol)
+
+
+class _Solver:
+    """Solves at a resolution."""
+
+    def __init__(self, problem, law, ts, alpha, penalty, observe, show, work):
+        self.problem, self.law, self.ts, self.alpha, self.work = problem, law, ts, alpha, work
+        self.penalty, self.observe, self.show = penalty, observe, show
+        self.fixed = [n for n, m in zip(law.names, law.marginals, strict=True) if m.points_of(99) != 99]
+        self.reduced = isinstance(problem.neuron, RadialNeuron)
+        if not self.reduced:
+            self.fixed.append("u")
+
+    def at(self, resolution: Resolution) -> tuple[Problem, Law]:
+        if not self.reduced:
+            return self.problem, self.law
+        neuron = self.problem.neuron.coarser(resolution.u)
+        problem = replace(self.problem, neuron=neuron)
+        return problem, self.law.on(problem)
+
+    def cost(self, resolution: Resolution) -> float:
+        """Evaluations of φ for one velocity."""
+        x = self.problem.x
+        blocks = getattr(x, "blocks", ()) if self.reduced else ()
+        signal = x.d - len(blocks)
+        rows = float(resolution.x) ** signal * math.prod(radius_order(resolution.x, dim) for dim in blocks)
+        means = float(resolution.u) ** len(blocks) if self.reduced else 1.0
+        return self.law.size(resolution.nodes) * rows * means
+
+    def say(self, level: int, resolution: Resolution, error: float) -> None:
+        if self.show:
+            orders = ", ".join(f"{n} {resolution.order(n):g}" for n in resolution.dimensions())
+            print(f"limit, level {level + 1}: risk to {error:.1g} ({orders})", file=sys.stderr, flush=True)
+
+    def __call__(self, resolution: Resolution, probes: int = 0) -> Run:
+        problem, law = self.at(resolution)
+        particles = law.nodes(resolution.nodes, self.alpha, least=1e-3 * resolution.rtol**2)
+        if probes:
+            extra = law.points(probes).theta
+            theta = jnp.concatenate([particles.theta, extra])
+            weights = jnp.concatenate([particles.weights, jnp.zeros(probes)])
+            particles = Particles(theta, weights, self.alpha, particles.neuron)
+        functional: AbstractFunctional = Risk(problem, Quadrature(resolution.x))
+        if self.penalty is not None:
+            functional = functional + self.penalty
+        flow = GradientFlow(functional, rtol=resolution.rtol, solver=_method(resolution.rtol))
+        return evolve(flow, particles, self.ts, observe=self.observe, progress=False)
+
+
+def _method(rtol: float) -> Any:
+    """Tsit5, or a method of order 8 where many digits are asked for."""
+    import diffrax
+
+    return diffrax.Dopri8() if rtol < 1e-8 else None
+
+
+def _refine(solve: _Solver, coarse: Resolution, tol: float) -> tuple[Run, float, Resolution]:
+    """Levels of refinement until the risk is known to tol; (run, its error, its resolution).
+
+    Orders converge spectrally: when the differences of levels were g₁ and then g₂, the error of the last
+    one is about g₂ · g₂/g₁."""
+    active = [name for name in coarse.dimensions() if name not in solve.fixed]
+    before, gap_before = solve(coarse), None
+    resolution, run, error = coarse, before, math.inf
+    for level in range(_LEVELS):
+        if before.status != "ok":
+            return before, math.inf, resolution
+        finer = resolution.refined(active)
+        if solve.cost(finer) > solve.work:
+            return before, error, resolution
+        run = solve(finer)
+        if run.status != "ok":
+            return run, math.inf, finer
+        gap = _gap(run, before)
+        ratio = 1.0 if gap_before is None else float(np.clip(_SAFETY * gap / gap_before, 0.01, 1.0))
+        error = gap * ratio + 1e-15
+        solve.say(level, finer, error)
+        resolution, before, gap_before = finer, run, max(gap, 1e-300)
+        if error <= tol:
+            break
+        if level == 0:
+            active = _active(solve, coarse, finer, tol, active)
+    return run, error, resolution
+
+
+def _active(solve: _Solver, coarse: Resolution, finer: Resolution, tol: float, names: list[str]) -> list[str]:
+    """The dimensions in which the finer level may still not be fine enough: each refined alone."""
+    base = solve(coarse)
+    gaps = {name: _gap(solve(coarse.with_order(name, finer.order(name))), base) for name in names}
+    return [name for name in names if gaps[name] > 0.03 * tol] or names
+
+
+def _gap(run: Run, other: Run) -> float:
+    """The largest difference of the risk over all times."""
+    if run.status != "ok" or other.status != "ok":
+        return math.inf
+    return float(np.max(np.abs(run["risk"] - other["risk"])))
+
+
+def _cast(tree: Any, of: Any, to: Any) -> Any:
+    return jax.tree.map(lambda v: v.astype(to) if getattr(v, "dtype", None) == of else v, tree)
+
+
+def _double(tree: Any) -> Any:
+    return _cast(tree, jnp.float32, jnp.float64)
+
+
+def _single(run: Run) -> Run:
+    rows = tuple(replace(row, state=_cast(row.state, jnp.float64, jnp.float32)) for row in run.rows)
+    return replace(run, rows=rows, final=_cast(run.final, jnp.float64, jnp.float32))

@@ -1,0 +1,57 @@
+"""Between neurons in R^d and their reduced coordinates."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from .._checks import count
+from .._checks import key as check_key
+from ..problems.neurons import Ridge
+from ..problems.problem import Problem
+from ..problems.radial import RadialNeuron
+from .particles import Particles
+
+
+def reduce(problem: Problem, particles: Particles) -> Particles:
+    """θ = (a, w, b) ↦ θ̄ = (a, s, r, b): s = ⟨w, signal⟩ and r_i the length of w in block i. The reduced
+    particles stand for the measure that is spread evenly over all rotations of `particles`."""
+    symmetry, parts = problem.symmetry(), particles.parts
+    if symmetry.signal is None or particles.neuron != problem.neuron:
+        raise ValueError(
+            f"reduce(problem, particles) takes particles of the problem's own neuron in R^{problem.d}, got "
+            f"{particles.neuron!r} in R^{particles.D}."
+        )
+    w = parts.w.T
+    along = w @ symmetry.signal.astype(w.dtype).T
+    lengths = [
+        jnp.linalg.norm(symmetry.component(i, w), axis=1, keepdims=True) for i in range(len(symmetry.blocks))
+    ]
+    neuron: Any = problem.reduced().neuron
+    theta = neuron.pack(Ridge(parts.a, jnp.concatenate([along, *lengths], axis=1).T, parts.b))
+    return Particles(theta, particles.weights, particles.alpha, neuron)
+
+
+def lift(problem: Problem, particles: Particles, key: Array, copies: int = 1) -> Particles:
+    """θ̄ = (a, s, r, b) ↦ neurons w = Σ s_i e_i + Σ r_i ω_i in R^d, each in `copies` random directions ω_i,
+    uniform on the sphere of block i. In the mean over directions it is the measure that the reduced
+    particles stand for; `reduce(problem, lift(…))` gives them back."""
+    symmetry, copies = problem.symmetry(), count("copies", copies)
+    if symmetry.signal is None:
+        raise ValueError("lift(problem, …) needs a finite d: in d = inf there are no neurons to lift to.")
+    neuron, d = particles.neuron, symmetry.signal.shape[1]
+    if not isinstance(neuron, RadialNeuron) or neuron.blocks != symmetry.blocks:
+        raise ValueError(
+            f"lift(problem, particles) takes particles of problem.reduced(), with blocks of dimension "
+            f"{symmetry.blocks}, got {neuron!r}."
+        )
+    parts = jax.tree.map(lambda v: jnp.repeat(v, copies, axis=-1), particles.parts)
+    k, n = symmetry.k, particles.n * copies
+    w = parts.w[:k].T @ symmetry.signal.astype(particles.dtype)
+    for i, block_key in enumerate(jax.random.split(check_key("key", key), len(symmetry.blocks))):
+        direction = symmetry.component(i, jax.random.normal(block_key, (n, d), particles.dtype))
+        w = w + parts.w[k + i][:, None] * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
+    theta = problem.neuron.pack(Ridge(parts.a, w.T, parts.b))
+    weights = jnp.repeat(particles.weights, copies) / copies
+    return Particles(theta, weights, particles.alpha, problem.neuron)

@@ -1,0 +1,197 @@
+"""Laws of one coordinate of θ."""
+
+import abc
+import math
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from .._checks import number, positive
+from ..problems.gauss import Rule, gauss_hermite, gauss_legendre, gauss_radius
+
+
+class AbstractMarginal(eqx.Module):
+    """Law of one coordinate of a part of θ that has `width` of them; coordinates are independent."""
+
+    @abc.abstractmethod
+    def sample(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Independent draws, the coordinates of a part along the last axis."""
+
+    @abc.abstractmethod
+    def rule(self, order: int, width: int = 1) -> Rule:
+        """Gauss nodes and weights."""
+
+    @abc.abstractmethod
+    def quantile(self, level: np.ndarray, width: int = 1) -> np.ndarray:
+        """The inverse of the distribution function."""
+
+    def points_of(self, order: int) -> int:
+        """How many nodes a rule of this order has."""
+        return order
+
+    def isotropic(self, d: float) -> float | None:
+        """γ, if d independent coordinates are N(0, (γ²/d) I), else None."""
+        return None
+
+
+class Normal(AbstractMarginal):
+    """N(mean, sd²)."""
+
+    mean: float = eqx.field(default=0.0, converter=lambda v: number("Normal(mean)", v))
+    sd: float = eqx.field(default=1.0, converter=lambda v: positive("Normal(sd)", v, zero=True))
+
+    def sample(self, key, shape, dtype):
+        return self.mean + self.sd * jax.random.normal(key, shape, dtype)
+
+    def points_of(self, order):
+        return order if self.sd > 0 else 1
+
+    def rule(self, order, width=1):
+        z, weights = gauss_hermite(self.points_of(order))
+        return self.mean + self.sd * z, weights
+
+    def quantile(self, level, width=1):
+        from scipy.special import ndtri
+
+        return self.mean + self.sd * ndtri(level)
+
+    def isotropic(self, d):
+        return self.sd * math.sqrt(d) if self.mean == 0 and math.isfinite(d) else None
+
+
+class Isotropic(AbstractMarginal):
+    """N(0, (scale²/d) I) on all d coordinates of a part."""
+
+    scale: float = eqx.field(default=1.0, converter=lambda v: positive("Isotropic(scale)", v, zero=True))
+
+    def _of(self, width: int) -> Normal:
+        return Normal(0.0, self.scale / math.sqrt(width))
+
+    def sample(self, key, shape, dtype):
+        return self.scale / math.sqrt(shape[-1]) * jax.random.normal(key, shape, dtype)
+
+    def points_of(self, order):
+        return order if self.scale > 0 else 1
+
+    def rule(self, order, width=1):
+        return self._of(width).rule(order)
+
+    def quantile(self, level, width=1):
+        return self._of(width).quantile(level)
+
+    def isotropic(self, d):
+        return self.scale
+
+
+class Radius(AbstractMarginal):
+    """scale · |z|/√dim, z ~ N(0, I_dim): a length, of which `scale` is the root mean square."""
+
+    scale: float = eqx.field(converter=lambda v: positive("Radius(scale)", v, zero=True))
+    dim: float = eqx.field(static=True, converter=lambda v: positive("Radius(dim)", v, infinite=True))
+
+    def sample(self, key, shape, dtype):
+        if math.isinf(self.dim):
+            return jnp.full(shape, self.scale, dtype)
+        return self.scale * jnp.sqrt(jax.random.gamma(key, self.dim / 2, shape, dtype) * (2 / self.dim))
+
+    def points_of(self, order):
+        return 1 if math.isinf(self.dim) or self.scale == 0 else order
+
+    def rule(self, order, width=1):
+        q, weights = gauss_radius(self.points_of(order), self.dim)
+        return self.scale * q, weights
+
+    def quantile(self, level, width=1):
+        from scipy.special import gammaincinv
+
+        square = 1.0 if math.isinf(self.dim) else gammaincinv(self.dim / 2, level) * 2 / self.dim
+        return self.scale * np.sqrt(square) * np.ones_like(level)
+
+
+class Uniform(AbstractMarginal):
+    """Uniform on [low, high]."""
+
+    low: float = eqx.field(default=-1.0, converter=lambda v: number("Uniform(low)", v))
+    high: float = eqx.field(default=1.0, converter=lambda v: number("Uniform(high)", v))
+
+    def __check_init__(self):
+        if not self.low < self.high:
+            raise ValueError(f"Uniform(low, high) must have low < high, got {self.low} and {self.high}.")
+
+    def sample(self, key, shape, dtype):
+        return jax.random.uniform(key, shape, dtype, self.low, self.high)
+
+    def rule(self, order, width=1):
+        x, weights = gauss_legendre(order)
+        return self.quantile((1 + x) / 2), weights / 2
+
+    def quantile(self, level, width=1):
+        return self.low + (self.high - self.low) * level
+
+
+class Signs(AbstractMarginal):
+    """±scale, each with probability ½."""
+
+    scale: float = eqx.field(default=1.0, converter=lambda v: number("Signs(scale)", v))
+
+    def sample(self, key, shape, dtype):
+        return self.scale * jax.random.rademacher(key, shape, dtype)
+
+    def points_of(self, order):
+        return 2
+
+    def rule(self, order, width=1):
+        return self.scale * np.array([-1.0, 1.0]), np.full(2, 0.5)
+
+    def quantile(self, level, width=1):
+        return self.scale * np.where(level < 0.5, -1.0, 1.0)
+
+
+class Constant(AbstractMarginal):
+    """Always `value`."""
+
+    value: float = eqx.field(default=0.0, converter=lambda v: number("Constant(value)", v))
+
+    def sample(self, key, shape, dtype):
+        return jnp.full(shape, self.value, dtype)
+
+    def points_of(self, order):
+        return 1
+
+    def rule(self, order, width=1):
+        return np.array([self.value]), np.ones(1)
+
+    def quantile(self, level, width=1):
+        return np.full_like(level, self.value)
+
+    def isotropic(self, d):
+        return 0.0 if self.value == 0 else None
+
+
+class Drawn(AbstractMarginal):
+    """Any law: fn(key, shape) returns independent draws."""
+
+    fn: Callable[[Array, tuple[int, ...]], Array] = eqx.field(static=True)
+
+    def sample(self, key, shape, dtype):
+        drawn = jnp.asarray(self.fn(key, shape), dtype)
+        if drawn.shape != shape:
+            raise ValueError(
+                f"A law given as a function must map (key, {shape}) to draws of that shape, got "
+                f"{drawn.shape}."
+            )
+        return drawn
+
+    def rule(self, order, width=1):
+        raise ValueError(
+            "A law given as a function (key, shape) has draws, but no Gauss nodes and no quantiles: use "
+            "wf.Normal, wf.Uniform, wf.Signs or wf.Constant, or sample(key, n)."
+        )
+
+    def quantile(self, level, width=1):
+        return self.rule(1)[0]
