@@ -17,6 +17,7 @@ from .evolve import Observer, evolve
 from .functionals.base import AbstractFunctional
 from .functionals.expectations import Quadrature
 from .functionals.risk import Risk
+from .problems.nodes import Nodes
 from .problems.problem import Problem
 from .problems.radial import RadialNeuron, radius_order
 from .problems.symmetry import NoSymmetryError
@@ -25,10 +26,14 @@ from .states.marginals import Normal, Radius
 from .states.particles import Particles
 from .states.starts import Law
 
-_GROWTH = 1.5  # of an order, from one level to the next
+_GROWTH = 1.5  # of an order that is tried alone, to see its error
+_FINER = 1.25  # of all orders, from the level that is checked to the one that is returned
+_SAFETY = 3.0  # on the error of the mean inside a neuron, which is not followed along the flow
 _LEVELS = 12
+_LEAST_RTOL = 1e-13
+_SCALE = 0.1  # errors are taken to fall like _SCALE · exp(−κ order): that of a rule with no node at all
 _WORK = 3e8  # particles × rows × nodes of a mean: about a second for a velocity on two cores
-_SAFETY = 3.0  # on the extrapolated error: a spectral decay is not quite regular
+_PAD = 128  # sizes are padded to powers of 2 times this, so that few shapes are compiled
 
 
 @dataclass(frozen=True)
@@ -52,14 +57,17 @@ class Resolution:
             return replace(self, nodes=self.nodes | {name: int(order)})
         return replace(self, **{{"time": "rtol"}.get(name, name): order if name == "time" else int(order)})
 
-    def refined(self, names: Iterable[str]) -> "Resolution":
-        """The next level in these dimensions."""
-        finer = self
+    def scaled(self, names: Iterable[str], factor: float) -> "Resolution":
+        """Orders times `factor`, one more or less at least; time steps finer by its tenth power."""
+        other = self
         for name in names:
             now = self.order(name)
-            step = max(now / 10, 1e-13) if name == "time" else max(now + 1, math.ceil(_GROWTH * now))
-            finer = finer.with_order(name, step)
-        return finer
+            if name == "time":
+                order: float = max(now / factor**10, _LEAST_RTOL)
+            else:
+                order = max(now + 1, math.ceil(factor * now)) if factor > 1 else max(1, math.floor(factor * now))
+            other = other.with_order(name, order)
+        return other
 
 
 def limit(
@@ -159,6 +167,17 @@ class _Solver:
         if not self.reduced:
             self.fixed.append("u")
 
+    def static_gap(self, run: Run, resolution: Resolution, other: Resolution) -> float:
+        """How far the risk at the states of a run depends on the orders of x and u."""
+        risks = []
+        for level in (resolution, other):
+            problem, _ = self.at(level)
+            risk = Risk(problem, Quadrature(level.x))
+            states = [run.rows[i].state for i in (0, len(run.rows) // 2, -1)]
+            states = [Particles(s.theta, s.weights, s.alpha, problem.neuron) for s in states]
+            risks.append([float(risk.value(s)) for s in states])
+        return float(np.max(np.abs(np.subtract(*risks))))
+
     def at(self, resolution: Resolution) -> tuple[Problem, Law]:
         if not self.reduced:
             return self.problem, self.law
@@ -183,16 +202,26 @@ class _Solver:
     def __call__(self, resolution: Resolution, probes: int = 0) -> Run:
         problem, law = self.at(resolution)
         particles = law.nodes(resolution.nodes, self.alpha, least=1e-3 * resolution.rtol**2)
+        theta, weights = particles.theta, particles.weights
         if probes:
-            extra = law.points(probes).theta
-            theta = jnp.concatenate([particles.theta, extra])
-            weights = jnp.concatenate([particles.weights, jnp.zeros(probes)])
-            particles = Particles(theta, weights, self.alpha, particles.neuron)
-        functional: AbstractFunctional = Risk(problem, Quadrature(resolution.x))
+            theta = jnp.concatenate([theta, law.points(probes).theta])
+        theta, weights = _padded(theta, "edge"), jnp.pad(weights, (0, len(_padded(theta)) - len(weights)))
+        particles = Particles(theta, weights, self.alpha, particles.neuron)
+        rows = problem.quadrature(resolution.x)
+        rows = Nodes(_padded(rows.x, "edge"), _padded(rows.y, "edge"), _padded(rows.weights))
+        functional: AbstractFunctional = Risk(problem, Quadrature(resolution.x)).on(rows)
         if self.penalty is not None:
             functional = functional + self.penalty
         flow = GradientFlow(functional, rtol=resolution.rtol, solver=_method(resolution.rtol))
         return evolve(flow, particles, self.ts, observe=self.observe, progress=False)
+
+
+def _padded(array: Any, mode: str = "constant") -> Any:
+    """Rows up to the next size that is compiled, as copies of the last one or zeros."""
+    size = _PAD
+    while size < len(array):
+        size *= 2
+    return jnp.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1), mode=mode)
 
 
 def _method(rtol: float) -> Any:
@@ -202,40 +231,49 @@ def _method(rtol: float) -> Any:
     return diffrax.Dopri8() if rtol < 1e-8 else None
 
 
-def _refine(solve: _Solver, coarse: Resolution, tol: float) -> tuple[Run, float, Resolution]:
-    """Levels of refinement until the risk is known to tol; (run, its error, its resolution).
+def _refine(solve: _Solver, first: Resolution, tol: float) -> tuple[Run, float, Resolution]:
+    """Levels until one and the next finer differ by tol at most; (run, its error, its resolution).
 
-    Orders converge spectrally: when the differences of levels were g₁ and then g₂, the error of the last
-    one is about g₂ · g₂/g₁."""
-    active = [name for name in coarse.dimensions() if name not in solve.fixed]
-    before, gap_before = solve(coarse), None
-    resolution, run, error = coarse, before, math.inf
+    The error that is returned is that of the coarser of the two, so it is on the safe side. The mean
+    inside the neuron is the same in both; its error is looked at apart, at the states of the run."""
+    active = [name for name in first.dimensions() if name not in (*solve.fixed, "u")]
+    base = solve(first)
+    if base.status != "ok":
+        return base, math.inf, first
+    check = _predicted(solve, first, base, tol, active)
+    run, error, resolution, before = base, math.inf, first, None
     for level in range(_LEVELS):
-        if before.status != "ok":
-            return before, math.inf, resolution
-        finer = resolution.refined(active)
+        finer = check.scaled(active, _FINER)
         if solve.cost(finer) > solve.work:
-            return before, error, resolution
-        run = solve(finer)
-        if run.status != "ok":
-            return run, math.inf, finer
-        gap = _gap(run, before)
-        ratio = 1.0 if gap_before is None else float(np.clip(_SAFETY * gap / gap_before, 0.01, 1.0))
-        error = gap * ratio + 1e-15
+            break
+        before = solve(check) if before is None else before
+        after = solve(finer)
+        if after.status != "ok":
+            return after, math.inf, finer
+        inner = _SAFETY * solve.static_gap(after, finer, finer.scaled(["u"], _FINER))
+        run, resolution, error = after, finer, _gap(after, before) + inner + 1e-15
         solve.say(level, finer, error)
-        resolution, before, gap_before = finer, run, max(gap, 1e-300)
         if error <= tol:
             break
-        if level == 0:
-            active = _active(solve, coarse, finer, tol, active)
+        grown = finer.scaled(["u"], _FINER) if inner > 0.2 * tol else finer
+        check, before = grown, after if grown == finer else None
     return run, error, resolution
 
 
-def _active(solve: _Solver, coarse: Resolution, finer: Resolution, tol: float, names: list[str]) -> list[str]:
-    """The dimensions in which the finer level may still not be fine enough: each refined alone."""
-    base = solve(coarse)
-    gaps = {name: _gap(solve(coarse.with_order(name, finer.order(name))), base) for name in names}
-    return [name for name in names if gaps[name] > 0.03 * tol] or names
+def _predicted(solve: _Solver, first: Resolution, base: Run, tol: float, active: list[str]) -> Resolution:
+    """The orders that should bring every dimension's share of the error to its part of tol: each is
+    refined alone, which shows its error, and errors fall exponentially with the order. The two
+    quadratures are refined at the states of the first run, without a run of their own."""
+    share, found = tol / (2 * len(active)), first
+    for name in [*active, "u"] if "u" not in solve.fixed else active:
+        if name == "time":
+            continue
+        alone = first.scaled([name], _GROWTH)
+        seen = solve.static_gap(base, first, alone) if name in ("x", "u") else _gap(solve(alone), base)
+        rate = math.log(_SCALE / min(max(seen, 1e-16), 0.5 * _SCALE)) / first.order(name)
+        needed = math.ceil(math.log(_SCALE / share) / rate)
+        found = found.with_order(name, min(max(needed, 1), 4 * int(first.order(name))))
+    return found
 
 
 def _gap(run: Run, other: Run) -> float:

@@ -63,6 +63,22 @@ def _golub_welsch(diagonal: np.ndarray, beside: np.ndarray) -> Rule:
     return points, vectors[0] ** 2 / np.sum(vectors[0] ** 2)
 
 
+def gauss_of(points: np.ndarray, weights: np.ndarray, order: int) -> Rule:
+    """The Gauss rule of a discrete measure, by the Lanczos process with full reorthogonalisation; its
+    weights sum to those of the measure. With a fine discretisation it is the rule of a density."""
+    mass, order = weights.sum(), min(order, len(points))
+    vectors, diagonal, beside = [np.sqrt(weights / mass)], [], []
+    for _ in range(order):
+        image = points * vectors[-1]
+        diagonal.append(vectors[-1] @ image)
+        for _twice in range(2):
+            image = image - np.array(vectors).T @ (np.array(vectors) @ image)
+        beside.append(np.linalg.norm(image))
+        vectors.append(image / beside[-1])
+    nodes, found = _golub_welsch(np.array(diagonal), np.array(beside[:-1]))
+    return nodes, mass * found
+
+
 def product(rules: list[Rule]) -> Rule:
     """The product of one-dimensional rules: points (Π m_i, dim) and weights."""
     points = np.array(list(itertools.product(*(z for z, _ in rules))))

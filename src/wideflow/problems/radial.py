@@ -37,7 +37,7 @@ def _affordable(order: int, points: int) -> None:
 
 def radius_order(order: int, dim: float) -> int:
     """Nodes for a radius of relative spread 1/√(2 dim), beside `order` nodes for a Gaussian."""
-    return 1 if math.isinf(dim) else max(2, math.ceil(2 * order / math.sqrt(4 + dim)))
+    return 1 if math.isinf(dim) else max(2, math.ceil(1.25 * order / math.sqrt(4 + dim)))
 
 
 def _signal_rules(order: int, k: int, dims: list[float], cuts: tuple[float, ...]) -> list[Rule]:

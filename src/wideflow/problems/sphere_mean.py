@@ -4,7 +4,8 @@ For dim = ∞ this is the Gaussian mean. Kinks of φ are cut at, pair by pair, s
 activation converges as fast as a smooth one."""
 
 import math
-from functools import partial
+from functools import cache, lru_cache, partial
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +14,9 @@ from jax import Array
 
 from .activations import Activation, derivative, jumps
 from .elementwise import common, ratio
-from .gauss import Rule, gauss_legendre, gauss_sphere
+from .gauss import Rule, gauss_legendre, gauss_of, gauss_sphere
 
+_BROKEN_LINES = ("relu", "leaky_relu", "piecewise_linear")
 _AT_ONCE = 8  # nodes per turn of a loop: the sums then stay in registers (measured)
 _REACH = 8.8  # standard deviations, beyond which N(0, 1) has mass 1e-18
 
@@ -22,8 +24,61 @@ _REACH = 8.8  # standard deviations, beyond which N(0, 1) has mass 1e-18
 def sphere_mean(phi: Activation, h: Array, rho: Array, dim: float, order: int) -> Array:
     """E φ(h + ρu) of every pair: `order` Gauss–Gegenbauer nodes, or `order` Gauss–Legendre nodes
     between any two kinks. Derivatives are E φ'(h + ρu) and E uφ'(h + ρu) by the same rule."""
+    if phi.name in _BROKEN_LINES:
+        return _broken_line(phi, *common(h, rho), dim, order)
     mean = _raw if jumps(phi) else _mean
     return mean(phi, *common(h, rho), dim, order)
+
+
+def _broken_line(phi: Activation, h: Array, rho: Array, dim: float, order: int) -> Array:
+    """Of φ(t) = φ(k₁) + slope₀ (t − k₁) + Σ_k bend_k (t − k)₊ the mean needs no values of φ:
+
+        E (h + ρu − k)₊ = (h − k) P(u > c) + ρ E[u; u > c],   c = (k − h)/ρ,
+
+    with the second term in closed form and the first by one integral of the density."""
+    kinks = np.asarray(phi.kinks)
+    with jax.ensure_compile_time_eval():
+        inside = np.concatenate([[kinks[0] - 1.0], (kinks[1:] + kinks[:-1]) / 2, [kinks[-1] + 1.0]])
+        slopes = np.asarray(derivative(phi)(jnp.asarray(inside, float)))
+        left = float(phi(jnp.asarray(kinks[0], float)))
+    total = left + slopes[0] * (h - kinks[0])
+    for kink, bend in zip(kinks, np.diff(slopes), strict=True):
+        total = total + bend * _ramp(h - kink, rho, dim, order)
+    return total
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(2, 3))
+def _ramp(h: Array, rho: Array, dim: float, order: int) -> Array:
+    """E (h + ρu)₊."""
+    above, mean = _tail(h, rho, dim, order)
+    return h * above + rho * mean
+
+
+@_ramp.defjvp
+def _ramp_jvp(dim, order, primals, tangents):
+    h, rho = primals
+    above, mean = _tail(h, rho, dim, order)
+    return h * above + rho * mean, above * tangents[0] + mean * tangents[1]
+
+
+def _tail(h: Array, rho: Array, dim: float, order: int) -> tuple[Array, Array]:
+    """P(h + ρu > 0) and E[u; h + ρu > 0]. At ρ = 0 the law is a point."""
+    size, sign = jnp.abs(rho), jnp.where(rho < 0, -1.0, 1.0).astype(h.dtype)
+    reach = reach_of(dim)
+    end = jnp.clip(_angle(ratio(h, size), dim), -reach, reach)
+    if math.isinf(dim):
+        above = 0.5 * jax.lax.erfc(-end / math.sqrt(2))
+        mean = jnp.exp(-0.5 * end**2) / math.sqrt(2 * math.pi)
+    else:
+        x, w = gauss_legendre(order)
+        half, inner = 0.5 * end, jnp.zeros_like(end)
+        for i in range(order):
+            inner = inner + w[i] * _density(half * (1 + x[i]), dim)
+        above, root = 0.5 + half * inner, _root(dim)
+        mean = _density(end, dim) * jnp.cos(end / root) * (dim / (dim - 1))
+    sure = (size == 0) | (jnp.abs(end) >= reach)
+    above = jnp.where(sure, (h > 0).astype(h.dtype), above)
+    return above, jnp.where(size == 0, 0.0, sign * mean)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 3, 4))
@@ -74,16 +129,21 @@ def _integral(fn, kinks, h: Array, rho: Array, dim: float, order: int, size: int
     return jax.lax.scan(piece, zero, (edges[:-1], 0.5 * jnp.diff(edges, axis=0)))[0]
 
 
+@lru_cache(maxsize=64)
 def cut_rule(order: int, dim: float, cuts: tuple[float, ...]) -> Rule:
-    """Points u and weights with `order` nodes between any two of the cuts."""
-    reach, root = reach_of(dim), _root(dim)
-    angles = np.array([float(_angle(jnp.asarray(c, float), dim)) for c in cuts])
-    edges = np.unique(np.clip([-reach, 0.0, reach, *angles], -reach, reach))
-    x, w = gauss_legendre(order)
-    half = 0.5 * np.diff(edges)[:, None]
-    angle = (edges[:-1, None] + half * (1 + x)).ravel()
-    weights = (half * w).ravel() * np.asarray(_density(jnp.asarray(angle), dim))
-    return angle if math.isinf(dim) else root * np.sin(angle / root), weights / weights.sum()
+    """Points u and weights: the Gauss rule, with `order` nodes, of the law of u on each side of each cut."""
+    root, reach = _root(dim), reach_of(dim)
+    angles = [float(np.clip(c if math.isinf(dim) else root * np.arcsin(np.clip(c / root, -1, 1)), -reach, reach)) for c in cuts]
+    edges = np.unique([-reach, *angles, reach])
+    x, w = gauss_legendre(512)
+    rules = []
+    for low, high in pairwise(edges):
+        angle = low + 0.5 * (high - low) * (1 + x)
+        u = angle if math.isinf(dim) else root * np.sin(angle / root)
+        density = np.exp(-0.5 * angle**2) if math.isinf(dim) else np.cos(angle / root) ** (dim - 2)
+        rules.append(gauss_of(u, 0.5 * (high - low) * w * density, order))
+    weights = np.concatenate([w for _, w in rules])
+    return np.concatenate([u for u, _ in rules]), weights / weights.sum()
 
 
 # The angle of u is z = √dim · asin(u/√dim), with density ∝ cos^{dim−2}(z/√dim): smooth to its ends.
@@ -109,7 +169,14 @@ def _angle(u: Array, dim: float) -> Array:
 def _density(angle: Array, dim: float) -> Array:
     if math.isinf(dim):
         return jnp.exp(-0.5 * angle**2) / math.sqrt(2 * math.pi)
-    root, m = _root(dim), dim - 2
-    log_mass = 0.5 * math.log(math.pi) + math.lgamma((m + 1) / 2) - math.lgamma(m / 2 + 1)
-    cosine = jnp.maximum(jnp.cos(angle / root), 0.0)
-    return cosine**m * math.exp(-log_mass) / root
+    if dim == 2:
+        return jnp.full_like(angle, 1 / _mass(dim))
+    cosine = jnp.maximum(jnp.cos(angle / _root(dim)), 1e-300)
+    return jnp.exp((dim - 2) * jnp.log(cosine)) / _mass(dim)
+
+
+@cache
+def _mass(dim: float) -> float:
+    """∫cos^{dim−2}(z/√dim) dz; a difference of log-gamma functions would lose digits for a large dim."""
+    x, w = gauss_legendre(128)
+    return reach_of(dim) * float(w @ np.cos(reach_of(dim) * x / _root(dim)) ** (dim - 2))

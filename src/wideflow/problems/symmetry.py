@@ -207,4 +207,4 @@ def _cuts(target: Any) -> tuple[float, ...]:
     slopes = np.asarray(target.w, float)[:, 0]
     shifts = np.zeros(len(slopes)) if target.b is None else np.asarray(target.b, float)
     found = [(kink - b) / w for kink in target.link.kinks for w, b in zip(slopes, shifts, strict=True) if w]
-    return tuple(sorted(set(found)))
+    return tuple(sorted({float(c) for c in found}))
