@@ -1,6 +1,7 @@
 """Gradient flow of wide neural networks: finite width, mean-field limit, lazy limit."""
 
 from .checkpoint import Checkpoint
+from .diagnostics.density import density
 from .diagnostics.scaling import fit_slope
 from .distances.bures import w2_gaussian
 from .distances.one_dimension import w2_line
@@ -75,6 +76,7 @@ __all__ = [
     "Uniform",
     "activation",
     "compare",
+    "density",
     "evolve",
     "fit_slope",
     "hermite",

@@ -53,20 +53,21 @@ class Resolution:
         return {**self.nodes, "x": self.x, "u": self.u, "time": self.rtol}[name]
 
     def with_order(self, name: str, order: Any) -> "Resolution":
-        if name in self.nodes:
-            return replace(self, nodes=self.nodes | {name: int(order)})
-        return replace(self, **{{"time": "rtol"}.get(name, name): order if name == "time" else int(order)})
+        if name == "time":
+            return replace(self, rtol=order)
+        if name == "x":
+            return replace(self, x=int(order))
+        if name == "u":
+            return replace(self, u=int(order))
+        return replace(self, nodes=self.nodes | {name: int(order)})
 
     def scaled(self, names: Iterable[str], factor: float) -> "Resolution":
-        """Orders times `factor`, one more or less at least; time steps finer by its tenth power."""
+        """Orders times `factor` > 1; time steps finer by its tenth power."""
         other = self
         for name in names:
             now = self.order(name)
-            if name == "time":
-                order: float = max(now / factor**10, _LEAST_RTOL)
-            else:
-                order = max(now + 1, math.ceil(factor * now)) if factor > 1 else max(1, math.floor(factor * now))
-            other = other.with_order(name, order)
+            finer = max(now / factor**10, _LEAST_RTOL) if name == "time" else math.ceil(factor * now)
+            other = other.with_order(name, finer)
         return other
 
 
@@ -107,7 +108,7 @@ def limit(
     floor = 4 * float(jnp.finfo(jnp.float32).eps) if single else 1e-13
     if tol < floor:
         hint = ' Set jax.config.update("jax_enable_x64", True) for more digits.' if single else ""
-        raise ValueError(f"limit(tol) must be {floor:.1e} or more, the rounding of a risk, got {tol:g}.{hint}")
+        raise ValueError(f"limit(tol) must be {floor:.1e} or more, as a risk is rounded, got {tol:g}.{hint}")
     own, law = _coordinates(problem, start)
     show = sys.stderr.isatty() if progress is None else progress
     with jax.enable_x64(True) if single else nullcontext():
@@ -115,7 +116,12 @@ def limit(
         run, error, finest = _refine(solve, _first(law, own, tol), tol)
         if probes and run.status == "ok":
             run = solve(finest, count("limit(probes)", probes))
-    found = {"error": error, "resolution": {name: finest.order(name) for name in finest.dimensions()}}
+    found = {
+        "error": error,
+        "resolution": {name: finest.order(name) for name in finest.dimensions()},
+        "expectation": f"Gauss quadrature of order {finest.x}",
+        "expectation_error": error,
+    }
     run = replace(run, info=run.info | found)
     if run.status == "ok" and not error <= tol:
         message = (
@@ -169,14 +175,15 @@ class _Solver:
 
     def static_gap(self, run: Run, resolution: Resolution, other: Resolution) -> float:
         """How far the risk at the states of a run depends on the orders of x and u."""
-        risks = []
-        for level in (resolution, other):
+        states: list[Any] = [run.rows[i].state for i in {0, len(run.rows) // 2, len(run.rows) - 1}]
+
+        def risks(level: Resolution) -> np.ndarray:
             problem, _ = self.at(level)
             risk = Risk(problem, Quadrature(level.x))
-            states = [run.rows[i].state for i in (0, len(run.rows) // 2, -1)]
-            states = [Particles(s.theta, s.weights, s.alpha, problem.neuron) for s in states]
-            risks.append([float(risk.value(s)) for s in states])
-        return float(np.max(np.abs(np.subtract(*risks))))
+            same = [Particles(s.theta, s.weights, s.alpha, problem.neuron) for s in states]
+            return np.array([float(risk.value(s)) for s in same])
+
+        return float(np.max(np.abs(risks(resolution) - risks(other))))
 
     def at(self, resolution: Resolution) -> tuple[Problem, Law]:
         if not self.reduced:
@@ -207,7 +214,7 @@ class _Solver:
             theta = jnp.concatenate([theta, law.points(probes).theta])
         theta, weights = _padded(theta, "edge"), jnp.pad(weights, (0, len(_padded(theta)) - len(weights)))
         particles = Particles(theta, weights, self.alpha, particles.neuron)
-        rows = problem.quadrature(resolution.x)
+        rows: Any = problem.quadrature(resolution.x)
         rows = Nodes(_padded(rows.x, "edge"), _padded(rows.y, "edge"), _padded(rows.weights))
         functional: AbstractFunctional = Risk(problem, Quadrature(resolution.x)).on(rows)
         if self.penalty is not None:

@@ -23,9 +23,9 @@ def sweep(
 
         v_j = (1/α) Σ_i ω_i u_i ∇_θ σ*(x_i; θ_j),   u = −∂ℓ/∂f,
 
-    times `scale`, in the neuron's parts. The data is scanned in chunks; two matrix products a chunk for a ridge
-    neuron, and nothing of size rows × neurons is ever held. Very wide networks are taken in blocks
-    of neurons too, at the price of computing the hidden layer twice."""
+    times `scale`, in the neuron's parts. The data is scanned in chunks; two matrix products a chunk for
+    a ridge neuron, and nothing of size rows × neurons is ever held. Very wide networks are taken in
+    blocks of neurons too, at the price of computing the hidden layer twice."""
     data = nodes.astype(particles.dtype)
     walk = _by_blocks if is_wide(particles.n * particles.neuron.fan, particles.dtype) else _by_chunks
     return walk(particles, data, loss, scale)

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from .._checks import function
 from ..problems.neurons import AbstractNeuron, Ridge
+from ..problems.radial import RadialNeuron
 from ..states.particles import Particles
 from .base import AbstractFunctional
 
@@ -77,6 +78,17 @@ class PathNorm(AbstractPenalty):
             )
         inner = _norm(parts.w) if parts.b is None else _norm(parts.w, parts.b)
         return inner if parts.a is None else _norm(parts.a) * inner
+
+
+class RadialEntropy(AbstractPenalty):
+    """−Σ_i (d_i − 1) ∫log r_i dρ̄: minus the logarithm of the area of the spheres that reduced particles
+    stand for. 1/β times this is what noise at inverse temperature β adds to the reduced energy, so that
+    r_i drifts by (d_i − 1)/(β r_i)."""
+
+    def q(self, parts, neuron):
+        assert isinstance(neuron, RadialNeuron)
+        dims = jnp.asarray(neuron.blocks, parts.w.dtype)
+        return -jnp.sum((dims - 1) * jnp.log(jnp.abs(parts.w[-len(neuron.blocks) :])))
 
 
 class Moment(AbstractPenalty):

@@ -67,6 +67,10 @@ class AbstractNeuron(eqx.Module):
     def trained(self, parts: Any) -> Any:
         """For each part, whether training moves it."""
 
+    def coordinates(self, D: int) -> tuple[str, ...]:  # noqa: N803 (theory's name)
+        """Names of the D coordinates of θ."""
+        return numbered("theta", D)
+
     def for_chunks(self, parts: Any) -> Any:
         """The parts laid out for `mix` on many chunks of many rows; a permutation of numbers."""
         return parts
@@ -90,6 +94,11 @@ class AbstractNeuron(eqx.Module):
     def __call__(self, x: Float[Array, "m d"], theta: Float[Array, " D"]) -> Array:
         """σ*(x; θ) of one neuron on the rows of x."""
         return self.mix(self.unpack(theta[None]), x, jnp.ones(1, x.dtype))
+
+
+def numbered(name: str, size: int) -> tuple[str, ...]:
+    """name, or name1, name2, … where there are several."""
+    return (name,) if size == 1 else tuple(f"{name}{i + 1}" for i in range(size))
 
 
 class Ridge(NamedTuple):
@@ -155,6 +164,10 @@ class Neuron(AbstractNeuron):
 
     def size(self, d):
         return self.heads + d + self.bias
+
+    def coordinates(self, D):  # noqa: N803
+        inner = numbered("w", D - self.heads - self.bias)
+        return numbered("a", self.heads) + inner + (("b",) if self.bias else ())
 
     def unpack(self, theta):
         heads, end = self.heads, theta.shape[-1] - self.bias

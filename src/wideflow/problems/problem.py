@@ -13,7 +13,7 @@ from .._checks import count, nearest, positive
 from .._checks import key as check_key
 from .laws import AbstractLaw, Dataset, Mixture, check_sample_fits
 from .losses import LOSSES, AbstractLoss, Squared
-from .neurons import AbstractNeuron
+from .neurons import AbstractNeuron, Neuron
 from .nodes import Nodes, uniform
 from .radial import DEFAULT_ORDERS, RadialNeuron
 from .symmetry import Symmetry, find, reduced_law, reduced_target
@@ -159,12 +159,13 @@ class Problem(eqx.Module):
         θ̄ = (a, s, r[, b]), with s the weights along the k directions of the signal and r the length of w
         in each block that is left. All dynamics and functionals take it as it is; `order` is the number
         of nodes of the means inside the reduced neuron."""
-        symmetry = self.symmetry()
+        symmetry, neuron = self.symmetry(), self.neuron
+        assert isinstance(neuron, Neuron)  # or there would be no symmetry
         order = DEFAULT_ORDERS.get(symmetry.k, 12) if order is None else count("order", order)
         return Problem(
             x=reduced_law(symmetry, self.x, self.target),
             target=reduced_target(symmetry, self.target),
-            neuron=RadialNeuron(self.neuron, symmetry.blocks, order),
+            neuron=RadialNeuron(neuron, symmetry.blocks, order),
             loss=self.loss,
             noise=self.noise,
         )

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from .._checks import count
 from .gauss import Rule, gauss_radius, gauss_sphere, product
 from .laws import MOST_NODES, AbstractLaw
-from .neurons import AbstractNeuron, Neuron, Ridge
+from .neurons import AbstractNeuron, Neuron, Ridge, numbered
 from .sphere_mean import cut_rule, sphere_mean
 
 DEFAULT_ORDERS = {0: 64, 1: 48, 2: 24, 3: 12}  # by the number of signal coordinates: about 10⁴ points
@@ -150,6 +150,12 @@ class RadialNeuron(AbstractNeuron):
     def size(self, d):
         return self.base.size(d)
 
+    def coordinates(self, D):  # noqa: N803
+        named = self.base.coordinates(D)
+        ends, p = self.base.heads, len(self.blocks)
+        k = D - ends - self.base.bias - p
+        return named[:ends] + numbered("s", k) + numbered("r", p) + named[ends + k + p :]
+
     def unpack(self, theta):
         return self.base.unpack(theta)
 
@@ -176,7 +182,7 @@ class RadialNeuron(AbstractNeuron):
         p, (nodes, weights) = len(self.blocks), self._outer()
         k = x.shape[1] - p
         rho = x[:, -1:] * w[-1]
-        total = 0.0
+        total = jnp.zeros_like(rho)
         for u, weight in zip(nodes, weights, strict=True):
             inputs = jnp.concatenate([x[:, :k], x[:, k:-1] * jnp.asarray(u, x.dtype)], axis=1)
             h = inputs @ w[:-1] if inputs.shape[1] else jnp.zeros_like(rho)

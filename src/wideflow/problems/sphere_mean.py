@@ -25,9 +25,9 @@ def sphere_mean(phi: Activation, h: Array, rho: Array, dim: float, order: int) -
     """E φ(h + ρu) of every pair: `order` Gauss–Gegenbauer nodes, or `order` Gauss–Legendre nodes
     between any two kinks. Derivatives are E φ'(h + ρu) and E uφ'(h + ρu) by the same rule."""
     if phi.name in _BROKEN_LINES:
-        return _broken_line(phi, *common(h, rho), dim, order)
-    mean = _raw if jumps(phi) else _mean
-    return mean(phi, *common(h, rho), dim, order)
+        return _broken_line(phi, *common(h, rho), dim, order)  # type: ignore[arg-type, call-arg]
+    h, rho = common(h, rho)
+    return (_raw if jumps(phi) else _mean)(phi, h, rho, dim, order)
 
 
 def _broken_line(phi: Activation, h: Array, rho: Array, dim: float, order: int) -> Array:
@@ -133,8 +133,9 @@ def _integral(fn, kinks, h: Array, rho: Array, dim: float, order: int, size: int
 def cut_rule(order: int, dim: float, cuts: tuple[float, ...]) -> Rule:
     """Points u and weights: the Gauss rule, with `order` nodes, of the law of u on each side of each cut."""
     root, reach = _root(dim), reach_of(dim)
-    angles = [float(np.clip(c if math.isinf(dim) else root * np.arcsin(np.clip(c / root, -1, 1)), -reach, reach)) for c in cuts]
-    edges = np.unique([-reach, *angles, reach])
+    points = np.asarray(cuts)
+    angles = points if math.isinf(dim) else root * np.arcsin(np.clip(points / root, -1, 1))
+    edges = np.unique([-reach, *np.clip(angles, -reach, reach), reach])
     x, w = gauss_legendre(512)
     rules = []
     for low, high in pairwise(edges):

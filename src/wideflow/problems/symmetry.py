@@ -60,7 +60,7 @@ def find(law: AbstractLaw, target: AbstractTarget | None, neuron: AbstractNeuron
             "directions alone, say so: wf.multi_index(fn, k, directions)."
         )
     if math.isinf(law.d):
-        k = 0 if target is None else 1 if isinstance(target, Ridges) else target.k  # type: ignore[attr-defined]
+        k = 0 if target is None else target.k if isinstance(target, MultiIndex) else 1
         return Symmetry(None, (None,), k, (math.inf,))
     return _in_finite_dimension(law, target)
 
@@ -85,7 +85,8 @@ def _in_finite_dimension(law: AbstractLaw, target: Any) -> Symmetry:
             f"more in which x is isotropic (d >= k + 2), here k = {len(_rows(directions))}. Use the problem "
             "as it is."
         )
-    return Symmetry(_cast(np.concatenate(signal)) if k else jnp.zeros((0, d)), tuple(spaces), k, tuple(blocks))
+    rows = _cast(np.concatenate(signal).reshape(k, d))
+    return Symmetry(rows, tuple(spaces), k, tuple(blocks))
 
 
 def _directions(target: Any, d: int) -> np.ndarray:
@@ -161,13 +162,12 @@ def reduced_law(symmetry: Symmetry, law: Any, target: AbstractTarget | None) -> 
     cuts = _cuts(reduced_target(symmetry, target))
     if isinstance(law, Sphere) and not math.isinf(law.d):
         return RadialSphere(symmetry.k, int(symmetry.blocks[0]), cuts)
-    one = jnp.ones(1)
-    components = ((1.0, None, None),) if isinstance(law, Sphere) else law.gaussians()
-    signal = [_deviations(symmetry, g)[0] for _, g, _ in components]
-    radii = [_deviations(symmetry, g)[1] for _, g, _ in components]
-    labels = None if components[0][2] is None else jnp.stack([one[0] * y for *_, y in components])
-    weights = jnp.stack([one[0] * p for p, *_ in components])
-    return RadialGaussian(weights, labels, _cast(np.stack(signal)), _cast(np.stack(radii)), symmetry.blocks, cuts)
+    components: Any = ((1.0, None, None),) if isinstance(law, Sphere) else law.gaussians()
+    deviations = [_deviations(symmetry, gaussian) for _, gaussian, _ in components]
+    signal, radii = (_cast(np.stack(rows)) for rows in zip(*deviations, strict=True))
+    labels = None if components[0][2] is None else _cast(np.array([float(y) for *_, y in components]))
+    weights = _cast(np.array([float(p) for p, *_ in components]))
+    return RadialGaussian(weights, labels, signal, radii, symmetry.blocks, cuts)
 
 
 def _deviations(symmetry: Symmetry, gaussian: Gaussian | None) -> tuple[np.ndarray, np.ndarray]:

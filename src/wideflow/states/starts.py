@@ -103,11 +103,11 @@ class Law(eqx.Module):
             return dict.fromkeys(self.names, count("nodes(order)", order))
         for name in order:
             if name not in self.names:
-                known = ", ".join(self.names)
-                raise ValueError(f"nodes(order): no part {name!r}; known: {known}.{nearest(name, self.names)}")
+                hint = nearest(name, self.names)
+                raise ValueError(f"nodes(order): no part {name!r}; known: {', '.join(self.names)}.{hint}")
         missing = [name for name in self.names if name not in order]
         if missing:
-            raise ValueError(f"nodes(order) must have an order for each of {self.names}, {missing} is missing.")
+            raise ValueError(f"nodes(order) must have an order for each of {self.names}; missing: {missing}.")
         return {name: count(f"nodes(order[{name!r}])", p) for name, p in order.items()}
 
     def reduced(self) -> "Law":
@@ -128,9 +128,10 @@ class Law(eqx.Module):
                 continue
             if symmetry.k:
                 parts.append(("s", Normal(0.0, gamma / math.sqrt(problem.d)), symmetry.k))
+            several = len(symmetry.blocks) > 1
             for i, dim in enumerate(symmetry.blocks):
                 share = 1.0 if math.isinf(dim) else math.sqrt(dim / problem.d)
-                parts.append((f"r{i + 1}" if len(symmetry.blocks) > 1 else "r", Radius(gamma * share, dim), 1))
+                parts.append((f"r{i + 1}" if several else "r", Radius(gamma * share, dim), 1))
         names, marginals, widths = zip(*parts, strict=True)
         return Law(problem.reduced(), tuple(marginals), tuple(names), tuple(widths))
 
