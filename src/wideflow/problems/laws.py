@@ -72,11 +72,11 @@ def _dimension(name: str, d: Any, least: int = 1) -> int:
     return math.inf if d == math.inf else count(name, d, least=least)  # type: ignore[return-value]
 
 
-def _finite_dimension(law: AbstractLaw) -> None:
-    if math.isinf(law.d):
+def _finite_dimension(d: int) -> None:
+    if math.isinf(d):
         raise ValueError(
-            f"x ~ {type(law).__name__} has d = inf and cannot be listed or drawn; it is seen through its "
-            "symmetry alone: take problem.reduced(), or wf.limit(problem, …)."
+            "x in d = inf cannot be drawn; it is seen through its symmetry alone: take problem.reduced(), or "
+            "wf.limit(problem, …)."
         )
 
 
@@ -132,7 +132,7 @@ class Gaussian(AbstractLaw):
         return Gaussian(d, None if self.root is None else self.root**2)
 
     def sample(self, key, m):
-        _finite_dimension(self)
+        _finite_dimension(self.d)
         return self.colour(jax.random.normal(key, (m, self.d))), None
 
     def rule(self, order):
@@ -163,7 +163,7 @@ class Sphere(AbstractLaw):
         return False
 
     def sample(self, key, m):
-        _finite_dimension(self)
+        _finite_dimension(self.d)
         z = jax.random.normal(key, (m, self.d))
         return z * (math.sqrt(self.d) / jnp.linalg.norm(z, axis=1, keepdims=True)), None
 
@@ -217,7 +217,7 @@ class Mixture(AbstractLaw):
         return Mixture([c.at(d) for c in self.components], self.labels, self.weights)
 
     def sample(self, key, m):
-        _finite_dimension(self)
+        _finite_dimension(self.d)
         which = jax.random.categorical(jax.random.fold_in(key, 1), jnp.log(self.weights), shape=(m,))
         z = jax.random.normal(key, (m, self.d))
         x = jnp.zeros_like(z)
@@ -347,5 +347,6 @@ class Sampler(AbstractLaw):
 
 def check_sample_fits(d: int, m: int) -> None:
     """Refuse a fixed sample of m points in R^d that memory cannot hold."""
+    _finite_dimension(d)
     size = m * (d + 2) * jnp.result_type(float).itemsize
     fits(f"A sample of {m} points in R^{d}", 2 * size, "Use a smaller m, or one-pass wf.SGD.")

@@ -1,0 +1,180 @@
+"""The limit solver: known digits, honest errors, long times, bad input."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import wideflow as wf
+from wideflow.problems.activations import activation
+
+RAMPS = activation("piecewise_linear", knots=((0.5, -2.5), (1.5, 7.5)))
+
+
+def single_index(link="erf", d=math.inf, law=None, **neuron):
+    law = wf.Gaussian(d) if law is None else law
+    return wf.Problem(x=law, target=wf.single_index(link), neuron=wf.Neuron(link, **neuron))
+
+
+def test_the_table_of_the_theory():
+    """erf link and neuron, a ~ N(0, 1), |w| = 1, d = ∞: known to the digits given."""
+    problem = single_index()
+    run = wf.limit(problem, wf.init(problem), [0.0, 1.0, 2.0, 5.0], tol=1e-8)
+    assert run.status == "ok" and run.info["error"] <= 1e-8
+    assert run["risk"][0] == pytest.approx(math.asin(2 / 3) / math.pi, abs=1e-10)
+    wanted, units = [0.109047313, 0.050656744, 0.0042973], np.array([1e-9, 1e-9, 1e-7])
+    assert np.all(np.abs(run["risk"][1:] - wanted) <= 0.5 * units + 1e-8)
+
+
+def test_the_table_in_fifty_dimensions():
+    problem = single_index(d=50)
+    run = wf.limit(problem, wf.init(problem), [1.0, 2.0], tol=5e-6)
+    assert np.all(np.abs(run["risk"] - [0.107199, 0.049445]) <= 0.5e-6 + 5e-6)
+
+
+def linear_limit(t, d):
+    """Exact case 2: τ̇ = 1 − ½(A + S) sinh 2τ, R = ½(1 − ½(A + S) sinh 2τ)², A = 1, S = 1/d."""
+    from scipy.integrate import solve_ivp
+
+    size = 0.5 * (1 + 1 / d)
+    tau = solve_ivp(
+        lambda _, tau: 1 - size * np.sinh(2 * tau), (0, max(t)), [0.0], "DOP853", t, rtol=1e-12, atol=1e-14
+    )
+    return 0.5 * (1 - size * np.sinh(2 * tau.y[0])) ** 2
+
+
+TIMES = [0.5, 1.0, 2.0]
+# (problem, start, α, tol); the truth is the same at a tolerance a thousand times smaller, or exact
+HONEST = {
+    "erf, d = ∞": (single_index(), {}, 1.0, 1e-4),
+    "erf, α = 3": (single_index(), {}, 3.0, 1e-4),
+    "erf, d = ∞, finer": (single_index(), {}, 1.0, 1e-6),
+    "relu, d = ∞": (single_index("relu"), {}, 1.0, 1e-4),
+    "tanh, fixed output": (single_index("tanh", output="unit"), {}, 1.0, 1e-4),
+    "tanh, signs": (single_index("tanh", 30), {"a": wf.Signs()}, 1.0, 1e-4),
+    "sin, on a sphere": (single_index("sin", law=wf.Sphere(10)), {"a": wf.Signs()}, 1.0, 1e-4),
+    "two gaussians": (wf.Problem(x=wf.two_gaussians(40, 0.6), neuron=wf.Neuron(RAMPS, output="unit")),
+                      {"w": 0.8}, 1.0, 1e-3),
+    "bias": (single_index("tanh", bias=True, output="unit"), {"b": wf.Uniform()}, 1.0, 1e-4),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HONEST)
+def test_the_error_is_honest(name):
+    problem, start, alpha, tol = HONEST[name]
+    law = wf.init(problem, **start)
+    run = wf.limit(problem, law, TIMES, tol, alpha=alpha)
+    truth = wf.limit(problem, law, TIMES, tol / 300, alpha=alpha)
+    assert run.status == truth.status == "ok"
+    assert run.info["error"] <= tol
+    assert np.max(np.abs(run["risk"] - truth["risk"])) <= 10 * run.info["error"] + truth.info["error"]
+
+
+@pytest.mark.parametrize("d", [5, 20])
+def test_exact_two_layer_linear_case(d):
+    problem = single_index("identity", d)
+    run = wf.limit(problem, wf.init(problem), TIMES, tol=1e-7)
+    true = np.max(np.abs(run["risk"] - linear_limit(TIMES, d)))
+    assert run.info["error"] <= 1e-7 and true <= 10 * run.info["error"]
+
+
+def test_without_a_symmetry_in_few_dimensions():
+    """d = 2 has no room for one: the nodes are those of (a, w) itself, against a finer product."""
+    problem = single_index("erf", 2)
+    run = wf.limit(problem, wf.init(problem), [1.0], tol=1e-4)
+    nodes = wf.init(problem).nodes({"a": 20, "w": 20})
+    fine = wf.evolve(wf.GradientFlow(wf.Risk(problem, wf.Quadrature(48)), rtol=1e-8), nodes, [1.0])
+    assert run.final.neuron == problem.neuron
+    assert abs(run["risk"][0] - fine["risk"][0]) <= 10 * run.info["error"]
+
+
+def test_past_a_saddle():
+    """Two Gaussians far apart: the mean radius waits near a saddle, then leaves it. The steps must not
+    lose the digits that decide when: two tolerances agree on the whole curve."""
+    problem = wf.Problem(x=wf.two_gaussians(40, 0.8), neuron=wf.Neuron(RAMPS, output="unit"))
+    start, ts = wf.init(problem, w=0.2), np.linspace(0, 30, 31)
+    rough, fine = (wf.limit(problem, start, ts, tol) for tol in (1e-2, 1e-4))
+    assert rough.status == fine.status == "ok"
+    assert np.max(np.abs(rough["risk"] - fine["risk"])) <= 10 * rough.info["error"]
+    assert fine["risk"][-1] < 0.8 * fine["risk"][0]  # it got away
+
+
+def test_penalty_and_probes():
+    """Decay λ alone moves θ by e^{−λt}: with a target of 0 the risk only helps; probes follow the flow
+    and weigh nothing."""
+    problem = wf.Problem(x=wf.Gaussian(20), target=wf.teacher(np.eye(1, 20), a=[0.0], link="erf"),
+                         neuron=wf.Neuron("erf"))  # fmt: skip
+    start = wf.init(problem, a=wf.Signs(1e-6))
+    run = wf.limit(problem, start, [0.0, 1.0], 1e-4, penalty=0.5 * wf.SecondMoment(), probes=512)
+    weights, theta = np.asarray(run.final.weights), np.asarray(run.final.theta)
+    probes = weights == 0
+    assert probes.sum() >= 512 and weights.sum() == pytest.approx(1)
+    before = np.asarray(run.states[0].theta)
+    assert np.allclose(theta[probes], before[probes] * math.exp(-0.5), atol=1e-4)
+
+
+def test_density_of_probes():
+    """At t = 0 the density of r is that of (γ/√d)χ_{d−1}, up to the smoothing of the picture."""
+    from scipy import stats
+
+    problem = single_index("erf", 10)
+    run = wf.limit(problem, wf.init(problem), [0.0], 1e-3, probes=4096)
+    grid = np.linspace(0.3, 1.7, 40)
+    exact = stats.chi(9, scale=1 / math.sqrt(10)).pdf(grid)
+    assert np.max(np.abs(wf.density(run.final, "r", grid) - exact)) < 0.04 * exact.max()
+    with pytest.raises(ValueError, match="Did you mean 'r'"):
+        wf.density(run.final, "rr", grid)
+
+
+def test_single_precision_session_gets_the_same_digits():
+    """The limit computes in double precision whatever JAX is set to, and hands back what JAX is set to."""
+    problem = single_index()
+    wanted = wf.limit(problem, wf.init(problem), [1.0], 1e-5)
+    with jax.enable_x64(False):
+        problem = single_index()
+        run = wf.limit(problem, wf.init(problem), [1.0], 1e-5)
+        assert run.final.theta.dtype == jnp.float32
+        assert abs(run["risk"][0] - wanted["risk"][0]) < 1e-7
+        with pytest.raises(ValueError, match="jax_enable_x64"):
+            wf.limit(problem, wf.init(problem), [1.0], 1e-9)
+
+
+def test_tolerance_out_of_reach_is_a_status():
+    problem = single_index("erf", 50)
+    run = wf.limit(problem, wf.init(problem), [1.0], 1e-9, work=1e5)
+    assert run.status == "stalled" and run.info["error"] > 1e-9 and "work" in run.message
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"tol": 1e-16}, "1.0e-13 or more"),
+        ({"tol": -1.0}, "tol"),
+        ({"ts": [2.0, 1.0]}, "increase strictly"),
+        ({"start": 3}, "a law such as"),
+        (
+            {"problem": wf.Problem(x=wf.Gaussian(9), target=lambda x: x[0], neuron=wf.Neuron("erf"))},
+            "symmetry",
+        ),
+    ],
+    ids=["below rounding", "negative", "times", "no law", "no symmetry"],
+)
+def test_bad_input(change, says):
+    problem = change.get("problem", single_index("erf", 9))
+    given = {"start": wf.init(problem), "ts": [1.0], "tol": 1e-3} | {
+        k: v for k, v in change.items() if k != "problem"
+    }
+    with pytest.raises(ValueError, match=says):
+        wf.limit(problem, **given)
+
+
+def test_a_limit_is_saved_and_loaded(tmp_path):
+    problem = single_index("erf", 10)
+    run = wf.limit(problem, wf.init(problem), [0.0, 1.0], 1e-3)
+    run.save(tmp_path / "run")
+    back = wf.load(tmp_path / "run")
+    assert np.array_equal(back.final.theta, run.final.theta) and back.final.neuron == run.final.neuron
+    assert back.info["error"] == run.info["error"]
