@@ -1,0 +1,122 @@
+"""SGD on two centred Gaussians follows the distributional dynamics: Mei, Montanari and Nguyen, PNAS 2018.
+
+y = ±1 with equal probability, x ~ N(0, (1 ± Δ)² I_d), and neurons σ(⟨w, x⟩) with the truncated linear
+σ = −2.5 below 0.5, 7.5 above 1.5 and linear between. The law of w stays invariant under rotations, so the
+limit is a law of the one coordinate r = |w|, which moves by ṙ = −∂_r Ψ̄(r; ρ̄_t). The claim, seen in the
+paper's figures of the isotropic Gaussians (d = 40, n = 800, w ~ N(0, (0.8²/d) I)): the risk and the mean
+radius ∫r dρ̄ of one-pass SGD lie on the limit's curves for every Δ.
+
+Conventions. The paper's risk is E(y − f)² = 2R, R = ½E(y − f)² being the library's; it is the one on the
+axis and in the checks. The paper's flow is ∂tρ = 2ξ∇·(ρ∇Ψ), the library's ∂tρ = ∇·(ρ∇Ψ): with ξ = 1 the
+paper's time t is the library's 2t. Times here are the library's, t = kη.
+
+Quantiles of the start are carried along as particles of equal weight, not Gauss nodes: for large Δ a point
+of the start divides neurons that shrink from neurons that grow, and ρ̄_t depends on it as a step does. Two
+resolutions give the error of the limit, to which that of a sampled risk is added. SGD may differ from it
+by the variance of f at finite width, Var σ/n ≤ 5²/800 ≈ 0.03 in 2R, and by gradient noise, of order
+η tr(K)/batch · E(y − f)²/2 ≈ 0.01."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..dynamics.flow import GradientFlow
+from ..dynamics.sgd import SGD
+from ..evolve import evolve
+from ..functionals.expectations import Quadrature, Sample
+from ..functionals.risk import Risk
+from ..problems.activations import activation
+from ..problems.laws import two_gaussians
+from ..problems.neurons import Neuron
+from ..problems.problem import Problem
+from ..references import REFERENCES
+from ..report.figures import COLOURS, panels
+from ..run import Run
+from ..states.starts import init
+from .base import Check, Experiment, Outcome, finished
+
+KNOTS = ((0.5, -2.5), (1.5, 7.5))
+DIMENSION, SCALE, DELTAS = 40, 0.8, (0.2, 0.4, 0.6, 0.8)
+WIDTH, STEP, BATCH, SAMPLE = 800, 4e-3, 100, 2**14
+TIMES = STEP * np.round(np.concatenate([[0.0], np.geomspace(0.02, 40, 26)]) / STEP)  # whole steps
+LEVELS = ((256, 30), (512, 39))  # (points of the start, order of E over x), the second to compare with
+TOLERANCE = 0.05  # on 2R and on the mean radius
+
+
+def problem_of(d: float, delta: float, knots: Any = KNOTS) -> Problem:
+    """The two Gaussians and neurons σ(⟨w, x⟩), σ piecewise linear through the knots, constant outside."""
+    neuron = Neuron(activation("piecewise_linear", knots=knots), output="unit")
+    return Problem(x=two_gaussians(d, delta), neuron=neuron)  # type: ignore[arg-type]
+
+
+def mean_radius(t: float, state: Any) -> Any:
+    """∫|w| dρ, of neurons or of their reduced coordinate."""
+    return jnp.sum(state.weights * jnp.linalg.norm(state.theta, axis=1))
+
+
+def radial_flow(problem: Problem, scale: float, ts: Any, points: int, order: int) -> Run:
+    """The limit from w ~ N(0, (scale²/d) I): `points` quantiles of |w|, E over x by `order` nodes."""
+    reduced = problem.reduced(order // 3)
+    start = init(problem, w=scale).reduced().on(reduced).points(points)
+    flow = GradientFlow(Risk(reduced, Quadrature(order)), rtol=1e-5)
+    return finished(evolve(flow, start, ts, observe={"radius": mean_radius}, snapshots=False, progress=False))
+
+
+def curves(run: Run) -> np.ndarray:
+    """Rows 2R and ∫r dρ."""
+    return np.array([2 * np.asarray(run["risk"]), np.asarray(run["radius"])])
+
+
+def sgd(problem: Problem, seed: int) -> Run:
+    """One-pass SGD of the network, in float32; its risk is taken on a sample that it does not see."""
+    start = init(problem, w=SCALE).sample(jax.random.key(seed), WIDTH, dtype=jnp.float32)
+    steps = SGD(Risk(problem, Sample(SAMPLE)), STEP, BATCH, one_pass=True)
+    run = evolve(steps, start, TIMES, key=jax.random.key(100 + seed), observe={"radius": mean_radius},
+                 snapshots=False, progress=False)  # fmt: skip
+    return finished(run)
+
+
+def _draw(found: dict[float, tuple[Any, ...]]) -> Any:
+    with panels(2, width=5.2, height=3.8) as (figure, axes):
+        for colour, (delta, (ts, limit, net)) in zip(COLOURS, found.items(), strict=False):
+            for axis, fine, coarse in zip(axes, limit, net, strict=True):
+                axis.plot(ts[1:], fine[1:], color=colour, lw=2, label=f"Δ = {delta:g}")
+                axis.plot(ts[1:], coarse[1:], "o", ms=3.5, mfc="none", color=colour)
+        for axis in axes:
+            axis.set(xscale="log", xlabel="time t = kη (the paper's time is t/2)")
+        axes[0].set(ylabel="risk E(y − f)² = 2R")
+        axes[1].set(ylabel="mean radius ∫r dρ")
+        axes[1].plot([], [], color="0.3", lw=2, label="limit")
+        axes[1].plot([], [], "o", ms=3.5, mfc="none", color="0.3", label=f"SGD, n = {WIDTH}")
+        axes[1].legend(loc="upper left")
+    return figure
+
+
+def run(say: Callable[[str], None]) -> Outcome:
+    found, checks = {}, []
+    for i, delta in enumerate(DELTAS):
+        problem = problem_of(DIMENSION, delta)
+        say(f"Δ = {delta:g}: the limit at two resolutions ({i + 1} of {len(DELTAS)})")
+        rough, fine = (radial_flow(problem, SCALE, TIMES, *level) for level in LEVELS)
+        say(f"Δ = {delta:g}: one-pass SGD, {round(TIMES[-1] / STEP)} steps of {BATCH} samples")
+        net = sgd(problem, i)
+        errors = np.abs(curves(fine) - curves(rough)).max(axis=1)
+        errors[0] += 2 * net.info["expectation_error"]  # one standard error of the sample
+        found[delta] = (fine.t, curves(fine), curves(net))
+        gaps = np.abs(curves(net) - curves(fine)).max(axis=1)
+        for what, gap, error in zip(("2R", "∫r dρ"), gaps, errors, strict=True):
+            name = f"Δ = {delta:g}: largest gap over {len(TIMES)} times of {what}, SGD to limit"
+            checks.append(Check(name, "0 as n → ∞, η → 0", gap, error, 0.0, TOLERANCE))
+    say("the figure")
+    return Outcome(tuple(checks), _draw(found))
+
+
+EXPERIMENT = Experiment(
+    "two-gaussians-dynamics",
+    "On two centred Gaussians, risk and mean radius of SGD with 800 neurons follow the mean-field limit.",
+    REFERENCES["mei2018"],
+    run,
+)
