@@ -20,6 +20,7 @@ BENCHMARKS = {
     "recompile": "recompile",
     "import": "import_time",
     "closed": "closed_form",
+    "limit": "limit",
 }
 OUT = Path("out/bench.json")
 

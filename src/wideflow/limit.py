@@ -33,6 +33,7 @@ _LEVELS = 12
 _LEAST_RTOL = 1e-13
 _SCALE = 0.1  # errors are taken to fall like _SCALE · exp(−κ order): that of a rule with no node at all
 _WORK = 3e8  # particles × rows × nodes of a mean: about a second for a velocity on two cores
+_CHEAP = 2e6  # of the same: compiling takes longer than this
 _PAD = 128  # sizes are padded to powers of 2 times this, so that few shapes are compiled
 
 
@@ -58,7 +59,7 @@ class Resolution:
         if name == "x":
             return replace(self, x=int(order))
         if name == "u":
-            return replace(self, u=int(order))
+            return replace(self, u=_whole(order))
         return replace(self, nodes=self.nodes | {name: int(order)})
 
     def scaled(self, names: Iterable[str], factor: float) -> "Resolution":
@@ -122,7 +123,9 @@ def limit(
         "expectation": f"Gauss quadrature of order {finest.x}",
         "expectation_error": error,
     }
-    run = replace(run, info=run.info | found)
+    made = {"dynamics": run.provenance["dynamics"] | {"name": "limit", "tol": tol}}
+    made["sources"] = ["mei2018", *run.provenance["sources"]]
+    run = replace(run, info=run.info | found, provenance=run.provenance | made)
     if run.status == "ok" and not error <= tol:
         message = (
             f"The limit is known to {error:.2g}, not to tol = {tol:g}, with all the work allowed ({work:g} "
@@ -159,7 +162,12 @@ def _first(law: Law, problem: Problem, tol: float) -> Resolution:
         if isinstance(marginal, Radius):
             spread = min(1.0, 2 / math.sqrt(4 + marginal.dim))
         nodes[name] = max(2, round(p * spread)) if marginal.points_of(99) == 99 else marginal.points_of(99)
-    return Resolution(nodes, round(2 * p), round(1.5 * p), 0.1 * tol)
+    return Resolution(nodes, round(2 * p), _whole(2.5 * p), 0.1 * tol)
+
+
+def _whole(order: float) -> int:
+    """An order of the mean in a neuron, in steps of 8: each is compiled anew."""
+    return 8 * math.ceil(order / 8)
 
 
 class _Solver:
@@ -206,16 +214,25 @@ class _Solver:
             orders = ", ".join(f"{n} {resolution.order(n):g}" for n in resolution.dimensions())
             print(f"limit, level {level + 1}: risk to {error:.1g} ({orders})", file=sys.stderr, flush=True)
 
-    def __call__(self, resolution: Resolution, probes: int = 0) -> Run:
+    def __call__(self, resolution: Resolution, probes: int = 0, like: Resolution | None = None) -> Run:
+        """The flow at this resolution; padded to the sizes of `like`, whose program it then shares, where
+        that costs little."""
         problem, law = self.at(resolution)
-        particles = law.nodes(resolution.nodes, self.alpha, least=1e-3 * resolution.rtol**2)
+        nodes = lambda level: law.nodes(level.nodes, self.alpha, least=1e-3 * level.rtol**2)
+        particles = nodes(resolution)
         theta, weights = particles.theta, particles.weights
+        rows: Any = problem.quadrature(resolution.x)
+        sizes = (0, 0)
+        if like is not None and self.cost(like) < _CHEAP:
+            finer: Any = problem.quadrature(like.x)
+            sizes = nodes(like).n, finer.m
         if probes:
             theta = jnp.concatenate([theta, law.points(probes).theta])
-        theta, weights = _padded(theta, "edge"), jnp.pad(weights, (0, len(_padded(theta)) - len(weights)))
+        theta = _padded(theta, sizes[0], "edge")
+        weights = _padded(weights, len(theta))
         particles = Particles(theta, weights, self.alpha, particles.neuron)
-        rows: Any = problem.quadrature(resolution.x)
-        rows = Nodes(_padded(rows.x, "edge"), _padded(rows.y, "edge"), _padded(rows.weights))
+        pad = lambda v, mode="edge": _padded(v, sizes[1], mode)
+        rows = Nodes(pad(rows.x), pad(rows.y), pad(rows.weights, "constant"))
         functional: AbstractFunctional = Risk(problem, Quadrature(resolution.x)).on(rows)
         if self.penalty is not None:
             functional = functional + self.penalty
@@ -223,10 +240,10 @@ class _Solver:
         return evolve(flow, particles, self.ts, observe=self.observe, progress=False)
 
 
-def _padded(array: Any, mode: str = "constant") -> Any:
+def _padded(array: Any, least: int = 0, mode: str = "constant") -> Any:
     """Rows up to the next size that is compiled, as copies of the last one or zeros."""
     size = _PAD
-    while size < len(array):
+    while size < max(len(array), least):
         size *= 2
     return jnp.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1), mode=mode)
 
@@ -253,7 +270,7 @@ def _refine(solve: _Solver, first: Resolution, tol: float) -> tuple[Run, float, 
         finer = check.scaled(active, _FINER)
         if solve.cost(finer) > solve.work:
             break
-        before = solve(check) if before is None else before
+        before = solve(check, like=finer) if before is None else before
         after = solve(finer)
         if after.status != "ok":
             return after, math.inf, finer
@@ -278,8 +295,8 @@ def _predicted(solve: _Solver, first: Resolution, base: Run, tol: float, active:
         alone = first.scaled([name], _GROWTH)
         seen = solve.static_gap(base, first, alone) if name in ("x", "u") else _gap(solve(alone), base)
         rate = math.log(_SCALE / min(max(seen, 1e-16), 0.5 * _SCALE)) / first.order(name)
-        needed = math.ceil(math.log(_SCALE / share) / rate)
-        found = found.with_order(name, min(max(needed, 1), 4 * int(first.order(name))))
+        needed = min(math.ceil(math.log(_SCALE / share) / rate), 4 * int(first.order(name)))
+        found = found.with_order(name, max(needed, first.u if name == "u" else 1))
     return found
 
 

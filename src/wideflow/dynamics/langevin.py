@@ -39,7 +39,7 @@ def Langevin(  # noqa: N802
 def _radial_entropy(neuron: RadialNeuron, beta: float) -> AbstractFunctional:
     if any(math.isinf(dim) for dim in neuron.blocks):
         raise ValueError(
-            f"Langevin(beta={beta:g}) in d = inf would blow every radius up at once: the noise of d coordinates "
-            "needs beta in proportion to d. Take a finite d."
+            f"Langevin(beta={beta:g}) in d = inf would blow every radius up at once: the noise of d "
+            "coordinates needs beta in proportion to d. Take a finite d."
         )
     return (1 / beta) * RadialEntropy()

@@ -4,6 +4,7 @@ Each way answers the same four questions (risk, Ψ, velocity, how wrong it may b
 does not know which one it holds."""
 
 import abc
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -262,7 +263,8 @@ def _gram(neuron: AbstractNeuron, parts: Any, others: Any, nodes: Nodes) -> Floa
     return jax.lax.scan(add, jnp.zeros(shape, dtype), in_chunks(nodes.astype(dtype), rows))[0]
 
 
-class ClosedForm(eqx.Module):
+@dataclass(frozen=True)
+class ClosedForm:
     """Ask for the closed form: Gaussian x, squared loss, an activation with a dual."""
 
     def bind(self, problem: Problem) -> tuple[AbstractExpectation, ...]:
@@ -275,12 +277,15 @@ class ClosedForm(eqx.Module):
         return (ByPairs(Pairs(traced(problem))),)
 
 
-class Quadrature(eqx.Module):
+@dataclass(frozen=True)
+class Quadrature:
     """Ask for a product Gauss rule of the given order (d ≤ 3)."""
 
-    order: int | None = eqx.field(
-        static=True, default=None, converter=lambda v: v if v is None else count("Quadrature(order)", v)
-    )
+    order: int | None = None
+
+    def __post_init__(self):
+        if self.order is not None:
+            count("Quadrature(order)", self.order)
 
     def bind(self, problem):
         noisy = float(problem.noise) > 0
@@ -296,18 +301,24 @@ class Quadrature(eqx.Module):
         return (ByQuadrature(traced(problem), nodes, order),)
 
 
-class Sample(eqx.Module):
+@dataclass(frozen=True)
+class Sample:
     """Ask for a fixed sample of m points, drawn from `seed`."""
 
-    m: int = eqx.field(static=True, default=DEFAULT_SAMPLE, converter=lambda m: count("Sample(m)", m))
-    seed: int = eqx.field(static=True, default=0, converter=lambda v: count("Sample(seed)", v, least=0))
+    m: int = DEFAULT_SAMPLE
+    seed: int = 0
+
+    def __post_init__(self):
+        count("Sample(m)", self.m)
+        count("Sample(seed)", self.seed, least=0)
 
     def bind(self, problem):
         nodes = problem.fixed_sample(self.m, jax.random.key(self.seed))
         return (OnSample(traced(problem), nodes),)
 
 
-class Data(eqx.Module):
+@dataclass(frozen=True)
+class Data:
     """Ask for the sum over a data set."""
 
     def bind(self, problem):
@@ -317,7 +328,8 @@ class Data(eqx.Module):
         return (OnData(traced(problem), Nodes(data.x, data.y, data.weights)),)
 
 
-class Auto(eqx.Module):
+@dataclass(frozen=True)
+class Auto:
     """The most exact way that is affordable: the data set itself; else the closed form, with nodes
     behind it for what the closed form cannot take; else Gauss quadrature; else a fixed sample."""
 

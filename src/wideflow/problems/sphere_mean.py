@@ -17,7 +17,7 @@ from .elementwise import common, ratio
 from .gauss import Rule, gauss_legendre, gauss_of, gauss_sphere
 
 _BROKEN_LINES = ("relu", "leaky_relu", "piecewise_linear")
-_AT_ONCE = 8  # nodes per turn of a loop: the sums then stay in registers (measured)
+_AT_ONCE = 4  # nodes per turn of a loop: more are a little faster, but slow to compile (measured)
 _REACH = 8.8  # standard deviations, beyond which N(0, 1) has mass 1e-18
 
 

@@ -1,9 +1,9 @@
 """Finding the symmetry of (law of x, target): R^d = signal ⊕ blocks in which only a radius matters."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -20,7 +20,8 @@ class NoSymmetryError(ValueError):
     """There is no reduction: the message says why."""
 
 
-class Symmetry(eqx.Module):
+@dataclass(frozen=True)
+class Symmetry:
     """R^d = span(signal) ⊕ block_1 ⊕ … ⊕ block_p, with a symmetry O(d_i) in each block: the law of x
     and the target do not change when a block is turned.
 
@@ -29,8 +30,8 @@ class Symmetry(eqx.Module):
 
     signal: Float[Array, "k d"] | None
     spaces: tuple[Array | None, ...]
-    k: int = eqx.field(static=True)
-    blocks: tuple[float, ...] = eqx.field(static=True)
+    k: int
+    blocks: tuple[float, ...]
 
     def component(self, i: int, w: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """The part of the rows of w that lies in block i."""

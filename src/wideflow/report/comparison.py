@@ -32,7 +32,7 @@ class Comparison:
         for name, run in self.runs.items():
             method = run.provenance["dynamics"].get("name", "")
             gap = "" if name == first else f"{np.nanmax(self.gap(name)):.2e}"
-            width = str(getattr(run.final, "n", ""))
+            width = "∞" if "resolution" in run.info else str(getattr(run.final, "n", ""))
             alpha = f"{float(run.final.alpha):.3g}" if hasattr(run.final, "alpha") else ""
             end = [f"{run.t[-1]:.4g}", f"{run['risk'][-1]:.4e}", gap]
             rows.append([name, method, run.status, width, alpha, *end])

@@ -3,9 +3,9 @@
 import abc
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +15,7 @@ from .._checks import number, positive
 from ..problems.gauss import Rule, gauss_hermite, gauss_legendre, gauss_radius
 
 
-class AbstractMarginal(eqx.Module):
+class AbstractMarginal(abc.ABC):
     """Law of one coordinate of a part of θ that has `width` of them; coordinates are independent."""
 
     @abc.abstractmethod
@@ -39,11 +39,20 @@ class AbstractMarginal(eqx.Module):
         return None
 
 
+def _set(marginal: AbstractMarginal, **checked: float) -> None:
+    for name, value in checked.items():
+        object.__setattr__(marginal, name, value)
+
+
+@dataclass(frozen=True)
 class Normal(AbstractMarginal):
     """N(mean, sd²)."""
 
-    mean: float = eqx.field(default=0.0, converter=lambda v: number("Normal(mean)", v))
-    sd: float = eqx.field(default=1.0, converter=lambda v: positive("Normal(sd)", v, zero=True))
+    mean: float = 0.0
+    sd: float = 1.0
+
+    def __post_init__(self):
+        _set(self, mean=number("Normal(mean)", self.mean), sd=positive("Normal(sd)", self.sd, zero=True))
 
     def sample(self, key, shape, dtype):
         return self.mean + self.sd * jax.random.normal(key, shape, dtype)
@@ -64,10 +73,14 @@ class Normal(AbstractMarginal):
         return self.sd * math.sqrt(d) if self.mean == 0 and math.isfinite(d) else None
 
 
+@dataclass(frozen=True)
 class Isotropic(AbstractMarginal):
     """N(0, (scale²/d) I) on all d coordinates of a part."""
 
-    scale: float = eqx.field(default=1.0, converter=lambda v: positive("Isotropic(scale)", v, zero=True))
+    scale: float = 1.0
+
+    def __post_init__(self):
+        _set(self, scale=positive("Isotropic(scale)", self.scale, zero=True))
 
     def _of(self, width: int) -> Normal:
         return Normal(0.0, self.scale / math.sqrt(width))
@@ -88,11 +101,16 @@ class Isotropic(AbstractMarginal):
         return self.scale
 
 
+@dataclass(frozen=True)
 class Radius(AbstractMarginal):
     """scale · |z|/√dim, z ~ N(0, I_dim): a length, of which `scale` is the root mean square."""
 
-    scale: float = eqx.field(converter=lambda v: positive("Radius(scale)", v, zero=True))
-    dim: float = eqx.field(static=True, converter=lambda v: positive("Radius(dim)", v, infinite=True))
+    scale: float
+    dim: float
+
+    def __post_init__(self):
+        _set(self, scale=positive("Radius(scale)", self.scale, zero=True))
+        _set(self, dim=positive("Radius(dim)", self.dim, infinite=True))
 
     def sample(self, key, shape, dtype):
         if math.isinf(self.dim):
@@ -113,13 +131,15 @@ class Radius(AbstractMarginal):
         return self.scale * np.sqrt(square) * np.ones_like(level)
 
 
+@dataclass(frozen=True)
 class Uniform(AbstractMarginal):
     """Uniform on [low, high]."""
 
-    low: float = eqx.field(default=-1.0, converter=lambda v: number("Uniform(low)", v))
-    high: float = eqx.field(default=1.0, converter=lambda v: number("Uniform(high)", v))
+    low: float = -1.0
+    high: float = 1.0
 
-    def __check_init__(self):
+    def __post_init__(self):
+        _set(self, low=number("Uniform(low)", self.low), high=number("Uniform(high)", self.high))
         if not self.low < self.high:
             raise ValueError(f"Uniform(low, high) must have low < high, got {self.low} and {self.high}.")
 
@@ -134,10 +154,14 @@ class Uniform(AbstractMarginal):
         return self.low + (self.high - self.low) * level
 
 
+@dataclass(frozen=True)
 class Signs(AbstractMarginal):
     """±scale, each with probability ½."""
 
-    scale: float = eqx.field(default=1.0, converter=lambda v: number("Signs(scale)", v))
+    scale: float = 1.0
+
+    def __post_init__(self):
+        _set(self, scale=number("Signs(scale)", self.scale))
 
     def sample(self, key, shape, dtype):
         return self.scale * jax.random.rademacher(key, shape, dtype)
@@ -152,10 +176,14 @@ class Signs(AbstractMarginal):
         return self.scale * np.where(level < 0.5, -1.0, 1.0)
 
 
+@dataclass(frozen=True)
 class Constant(AbstractMarginal):
     """Always `value`."""
 
-    value: float = eqx.field(default=0.0, converter=lambda v: number("Constant(value)", v))
+    value: float = 0.0
+
+    def __post_init__(self):
+        _set(self, value=number("Constant(value)", self.value))
 
     def sample(self, key, shape, dtype):
         return jnp.full(shape, self.value, dtype)
@@ -173,10 +201,11 @@ class Constant(AbstractMarginal):
         return 0.0 if self.value == 0 else None
 
 
+@dataclass(frozen=True)
 class Drawn(AbstractMarginal):
     """Any law: fn(key, shape) returns independent draws."""
 
-    fn: Callable[[Array, tuple[int, ...]], Array] = eqx.field(static=True)
+    fn: Callable[[Array, tuple[int, ...]], Array]
 
     def sample(self, key, shape, dtype):
         drawn = jnp.asarray(self.fn(key, shape), dtype)
