@@ -25,7 +25,7 @@ import numpy as np
 
 from ..dynamics.flow import GradientFlow
 from ..dynamics.sgd import SGD
-from ..evolve import evolve
+from ..evolve import Observer, evolve
 from ..functionals.expectations import Quadrature, Sample
 from ..functionals.risk import Risk
 from ..problems.activations import activation
@@ -57,12 +57,15 @@ def mean_radius(t: float, state: Any) -> Any:
     return jnp.sum(state.weights * jnp.linalg.norm(state.theta, axis=1))
 
 
+OBSERVED: dict[str, Observer] = {"radius": mean_radius}
+
+
 def radial_flow(problem: Problem, scale: float, ts: Any, points: int, order: int) -> Run:
     """The limit from w ~ N(0, (scale²/d) I): `points` quantiles of |w|, E over x by `order` nodes."""
     reduced = problem.reduced(order // 3)
     start = init(problem, w=scale).reduced().on(reduced).points(points)
     flow = GradientFlow(Risk(reduced, Quadrature(order)), rtol=1e-5)
-    return finished(evolve(flow, start, ts, observe={"radius": mean_radius}, snapshots=False, progress=False))
+    return finished(evolve(flow, start, ts, observe=OBSERVED, snapshots=False, progress=False))
 
 
 def curves(run: Run) -> np.ndarray:
@@ -74,7 +77,7 @@ def sgd(problem: Problem, seed: int) -> Run:
     """One-pass SGD of the network, in float32; its risk is taken on a sample that it does not see."""
     start = init(problem, w=SCALE).sample(jax.random.key(seed), WIDTH, dtype=jnp.float32)
     steps = SGD(Risk(problem, Sample(SAMPLE)), STEP, BATCH, one_pass=True)
-    run = evolve(steps, start, TIMES, key=jax.random.key(100 + seed), observe={"radius": mean_radius},
+    run = evolve(steps, start, TIMES, key=jax.random.key(100 + seed), observe=OBSERVED,
                  snapshots=False, progress=False)  # fmt: skip
     return finished(run)
 

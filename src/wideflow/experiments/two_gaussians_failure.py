@@ -35,7 +35,7 @@ from ..report.figures import COLOURS, panels
 from ..run import Run
 from ..states.starts import init
 from .base import Check, Experiment, Outcome, finished
-from .two_gaussians_dynamics import mean_radius, problem_of
+from .two_gaussians_dynamics import OBSERVED, problem_of
 
 KNOTS = ((0.0, -2.5), (0.5, -4.0), (1.5, 7.5))
 DIMENSION, DELTA, FAILS, SUCCEEDS = 320, 0.5, 0.1, 0.4
@@ -109,7 +109,7 @@ def sgd(problem: Problem, kappa: float) -> Run:
     """One-pass SGD of a network, in float32."""
     start = init(problem, w=kappa).sample(jax.random.key(1), WIDTH, dtype=jnp.float32)
     steps = SGD(Risk(problem, Sample(SAMPLE)), STEP, BATCH, one_pass=True)
-    run = evolve(steps, start, SGD_TIMES, key=jax.random.key(2), observe={"radius": mean_radius},
+    run = evolve(steps, start, SGD_TIMES, key=jax.random.key(2), observe=OBSERVED,
                  snapshots=False, progress=False)  # fmt: skip
     return finished(run)
 

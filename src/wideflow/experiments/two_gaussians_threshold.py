@@ -43,7 +43,7 @@ DELTAS = np.linspace(0.05, 0.95, 37)
 ORDER, DIGITS, RISE = 48, 1e-6, 1e-8  # nodes of x, width of the last bracket, what counts as below Ψ(r*)
 OPTIMAL, UPPER, LOWER = 0.2, 0.7, 1e-4  # a Δ where one sphere is optimal in all d, and two where it is not
 LARGE = 80  # dimensions from which on slopes in d are fitted
-RADII = np.concatenate([2 * np.tan(np.linspace(0, 1.55, 800)), [1e6]])
+RADII = np.concatenate([2 * np.tan(np.linspace(0, 1.55, 500)), [1e6]])
 GAP = 1e-6  # on the certificate of the least risk
 
 
