@@ -1,0 +1,151 @@
+"""A single neuron is learned from O(d) samples by O(1) neurons, and not by lazy training.
+
+Target y = erf(⟨w*, x⟩), x ~ N(0, I_d), |w*| = 1. The lectures' count, after Mei, Misiakiewicz and Montanari:
+the limit reaches R(ρ_T) ≤ ε at a time T(ε) that is free of d, so one-pass SGD with a number of neurons
+that is free of d and a step η = c/d gets there after m = T/η = Td/c samples.
+
+Lazy training of the same network is kernel regression with its tangent kernel at the start,
+
+    K(x, x') = E φ(u)φ(v) + ⟨x, x'⟩ E φ'(u)φ'(v),
+
+(u, v) Gaussian with variances |x|²/d and |x'|²/d and covariance ⟨x, x'⟩/d
+(a ~ N(0, 1), w ~ N(0, I/d)). With m of order d samples, d → ∞, it fits at most the linear part of the
+target; as E[z erf(z)] = 2/√(3π) and E erf(z)² = (2/π) asin(2/3), z ~ N(0, 1),
+
+    ½E(y − f)² → ½‖P_{>1} f*‖² = ½((2/π) asin(2/3) − 4/(3π)) at best.
+
+The level is reached from below: m = 20d samples are 2d² at d = 10, enough to fit some of the cubic part
+too, so lazy training gets worse as d grows at fixed m/d, where the network does not."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+
+from ..diagnostics.scaling import Slope, fit_slope, mean_and_error
+from ..dynamics.sgd import SGD
+from ..evolve import evolve
+from ..functionals.expectations import ClosedForm
+from ..functionals.risk import Risk
+from ..problems.duals import closed_dual
+from ..problems.laws import Gaussian
+from ..problems.neurons import Neuron
+from ..problems.problem import Problem
+from ..problems.targets import single_index
+from ..references import REFERENCES
+from ..report.figures import COLOURS, panels
+from ..states.starts import init
+from .base import Check, Experiment, Outcome, finished, slope_check
+
+DIMENSIONS = (10, 20, 40, 80)
+WIDTH, TIME, RATE = 200, 5.0, 0.25  # n, T and c: m = Td/c samples
+SEEDS, LAZY_SEEDS, TEST = 12, 3, 3000
+RIDGES = tuple(10.0**k for k in np.arange(-6, 3, 0.5))
+LEVEL = 0.01
+NOT_LINEAR = 0.5 * (2 / math.pi * math.asin(2 / 3) - 4 / (3 * math.pi))
+
+
+def problem_in(d: int) -> Problem:
+    return Problem(x=Gaussian(d), target=single_index("erf"), neuron=Neuron("erf"))
+
+
+def samples(d: int) -> int:
+    """m = Td/c."""
+    return round(TIME * d / RATE)
+
+
+def sgd_risks(d: int) -> list[float]:
+    """Exact risks, over seeds, of WIDTH neurons after one pass over m samples, one a step."""
+    problem = problem_in(d)
+    risk, start = Risk(problem, ClosedForm()), init(problem)
+    risks = []
+    for seed in range(SEEDS):
+        key, key_run = jax.random.split(jax.random.key(100 * d + seed))
+        particles = start.sample(key, WIDTH)
+        run = finished(evolve(SGD(risk, RATE / d), particles, [TIME], key=key_run, snapshots=False))
+        risks.append(float(run["risk"][-1]))
+    return risks
+
+
+@jax.jit
+def tangent_kernel(x: Any, other: Any) -> Any:
+    """K(x, x') of the infinitely wide erf network at its start; E φ'φ' = ∂/∂q₁₂ E φφ' by Price's theorem."""
+    d = x.shape[1]
+    dual = closed_dual("erf", "erf")
+    inner = x @ other.T
+    q1, q2 = jnp.sum(x**2, axis=1)[:, None] / d, jnp.sum(other**2, axis=1) / d
+    value, slope = jax.jvp(lambda q12: dual(q1, q2, q12), (inner / d,), (jnp.ones_like(inner),))
+    return value + inner * slope
+
+
+def lazy_risk(d: int, seed: int) -> float:
+    """Test risk of kernel ridge regression on m samples, with the ridge that is best on the test set."""
+    problem, m = problem_in(d), samples(d)
+    nodes = problem.sample(jax.random.key(7000 * d + seed), m + TEST)
+    x, y = nodes.x[:m], np.asarray(nodes.y)
+    values, vectors = scipy.linalg.eigh(np.asarray(tangent_kernel(x, x)))
+    across = np.asarray(tangent_kernel(nodes.x[m:], x)) @ vectors
+    fits = [across @ ((vectors.T @ y[:m]) / (np.maximum(values, 0) + ridge)) for ridge in RIDGES]
+    return min(0.5 * float(np.mean((y[m:] - fit) ** 2)) for fit in fits)
+
+
+def _rows(risks: list[list[float]]) -> tuple[np.ndarray, Slope]:
+    """Rows (mean, error) for each dimension, and the slope of the risk in d."""
+    rows = np.array([mean_and_error(r) for r in risks])
+    return rows, fit_slope(DIMENSIONS, rows[:, 0], rows[:, 1])
+
+
+def _checks(network: tuple[np.ndarray, Slope], lazy: tuple[np.ndarray, Slope]) -> tuple[Check, ...]:
+    (rows, slope), (lazy_rows, lazy_slope) = network, lazy
+    worst, worst_error = (float(v) for v in rows[np.argmax(rows[:, 0])])
+    ratio, ratio_error = (float(v) / NOT_LINEAR for v in lazy_rows[-1])
+    what = f"lazy: risk at d = {DIMENSIONS[-1]} over ½‖P_{{>1}}f*‖²"
+    return (
+        slope_check("network: slope in d of the risk", slope, 0.0, 0.15),
+        Check("network: largest mean risk over d", f"< {LEVEL:g}", worst, worst_error, 0.0, LEVEL),
+        Check(what, "1 or more", ratio, ratio_error, 0.95, math.inf),
+        Check("lazy: slope in d of the risk", "0 or more", lazy_slope.value, lazy_slope.error, 0.0, math.inf),
+    )
+
+
+def _draw(network: tuple[np.ndarray, Slope], lazy: tuple[np.ndarray, Slope]) -> Any:
+    """Test risk against d, at m/d fixed."""
+    with panels(1, width=6.0, height=4.0) as (figure, (axis,)):
+        cases = (("lazy: tangent kernel, best ridge", lazy), (f"network: SGD, n = {WIDTH}", network))
+        for i, (name, (rows, slope)) in enumerate(cases):
+            label = f"{name} (slope {slope.value:+.2f} ± {slope.error:.2f})"
+            style = {"fmt": "o-", "ms": 4, "capsize": 2, "color": COLOURS[i]}
+            axis.errorbar(DIMENSIONS, rows[:, 0], rows[:, 1], **style, label=label)
+        level = "what no linear function fits, ½‖P$_{>1}$f*‖²"
+        axis.axhline(NOT_LINEAR, ls="--", color=COLOURS[6], label=level)
+        axis.set(xlabel=f"dimension d (m = {TIME / RATE:g} d samples)", ylabel="risk ½E(y − f)²")
+        axis.set(xscale="log", yscale="log", xticks=DIMENSIONS, xticklabels=DIMENSIONS)
+        axis.minorticks_off()
+        axis.set_ylim(0.6 * min(network[0][:, 0].min(), NOT_LINEAR), 8 * lazy[0][:, 0].max())
+        axis.legend(loc="upper left")
+    return figure
+
+
+def run(say: Callable[[str], None]) -> Outcome:
+    network, lazy = [], []
+    for d in DIMENSIONS:
+        say(f"d = {d}: SGD on {samples(d)} samples, {SEEDS} seeds")
+        network.append(sgd_risks(d))
+        say(f"d = {d}: kernel regression on {samples(d)} samples, {LAZY_SEEDS} seeds")
+        lazy.append([lazy_risk(d, seed) for seed in range(LAZY_SEEDS)])
+        say(f"d = {d}: risks {np.mean(network[-1]):.4f} and {np.mean(lazy[-1]):.4f} (level {NOT_LINEAR:.4f})")
+    found = _rows(network), _rows(lazy)
+    return Outcome(_checks(*found), _draw(*found))
+
+
+EXPERIMENT = Experiment(
+    "single-neuron-samples",
+    "A single neuron is learned to a given error by O(1) neurons from O(d) samples; lazy training on as many "
+    "samples fits no more than the linear part of the target.",
+    REFERENCES["mei2019"],
+    run,
+)
