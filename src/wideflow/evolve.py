@@ -4,7 +4,7 @@ import inspect
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ def evolve(
     ts: Any,
     *,
     key: Array | None = None,
-    observe: dict[str, Observer] | Iterable[Observer] = (),
+    observe: Mapping[str, Observer] | Iterable[Observer] = (),
     checkpoint: Checkpoint | str | Path | None = None,
     progress: bool | None = None,
     snapshots: bool = True,
@@ -235,7 +235,7 @@ _observed = eqx.filter_jit(lambda functional, state: functional.observed(state))
 
 def _named(observe: Any) -> dict[str, Observer]:
     observe = [observe] if callable(observe) else observe
-    if not isinstance(observe, dict):
+    if not isinstance(observe, Mapping):
         listed = [(getattr(fn, "__name__", None), fn) for fn in observe]
         twice = [name for i, (name, _) in enumerate(listed) if name in [n for n, _ in listed[:i]]]
         if twice:

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +29,7 @@ from .states.starts import Law
 _GROWTH = 1.5  # of an order that is tried alone, to see its error
 _FINER = 1.25  # of all orders, from the level that is checked to the one that is returned
 _SAFETY = 3.0  # on the error of the mean inside a neuron, which is not followed along the flow
-_LEVELS = 12
+_LEVELS = 8
 _LEAST_RTOL = 1e-13
 _SCALE = 0.1  # errors are taken to fall like _SCALE · exp(−κ order): that of a rule with no node at all
 _WORK = 3e8  # particles × rows × nodes of a mean: about a second for a velocity on two cores
@@ -63,11 +63,11 @@ class Resolution:
         return replace(self, nodes=self.nodes | {name: int(order)})
 
     def scaled(self, names: Iterable[str], factor: float) -> "Resolution":
-        """Orders times `factor` > 1; time steps finer by its tenth power."""
+        """Orders times `factor` > 1; the tolerance of the time steps by a quarter."""
         other = self
         for name in names:
             now = self.order(name)
-            finer = max(now / factor**10, _LEAST_RTOL) if name == "time" else math.ceil(factor * now)
+            finer = max(now / 4, _LEAST_RTOL) if name == "time" else math.ceil(factor * now)
             other = other.with_order(name, finer)
         return other
 
@@ -80,7 +80,7 @@ def limit(
     *,
     alpha: float = 1.0,
     penalty: AbstractFunctional | None = None,
-    observe: dict[str, Observer] | Iterable[Observer] = (),
+    observe: Mapping[str, Observer] | Iterable[Observer] = (),
     probes: int = 0,
     work: float = _WORK,
     progress: bool | None = None,
@@ -228,7 +228,7 @@ class _Solver:
             sizes = nodes(like).n, finer.m
         if probes:
             theta = jnp.concatenate([theta, law.points(probes).theta])
-        theta = _padded(theta, sizes[0], "edge")
+        size, theta = len(theta), _padded(theta, sizes[0], "edge")
         weights = _padded(weights, len(theta))
         particles = Particles(theta, weights, self.alpha, particles.neuron)
         pad = lambda v, mode="edge": _padded(v, sizes[1], mode)
@@ -237,7 +237,7 @@ class _Solver:
         if self.penalty is not None:
             functional = functional + self.penalty
         flow = GradientFlow(functional, rtol=resolution.rtol, solver=_method(resolution.rtol))
-        return evolve(flow, particles, self.ts, observe=self.observe, progress=False)
+        return _cut(evolve(flow, particles, self.ts, observe=self.observe, progress=False), size)
 
 
 def _padded(array: Any, least: int = 0, mode: str = "constant") -> Any:
@@ -246,6 +246,16 @@ def _padded(array: Any, least: int = 0, mode: str = "constant") -> Any:
     while size < max(len(array), least):
         size *= 2
     return jnp.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1), mode=mode)
+
+
+def _cut(run: Run, n: int) -> Run:
+    """The run with the first n particles of its states, without the padding."""
+
+    def cut(state: Any) -> Any:
+        return Particles(state.theta[:n], state.weights[:n], state.alpha, state.neuron) if state else state
+
+    rows = tuple(replace(row, state=cut(row.state)) for row in run.rows)
+    return replace(run, rows=rows, final=cut(run.final))
 
 
 def _method(rtol: float) -> Any:
@@ -258,42 +268,46 @@ def _method(rtol: float) -> Any:
 def _refine(solve: _Solver, first: Resolution, tol: float) -> tuple[Run, float, Resolution]:
     """Levels until one and the next finer differ by tol at most; (run, its error, its resolution).
 
-    The error that is returned is that of the coarser of the two, so it is on the safe side. The mean
-    inside the neuron is the same in both; its error is looked at apart, at the states of the run."""
-    active = [name for name in first.dimensions() if name not in (*solve.fixed, "u")]
+    A level refines the nodes of the start and the time steps. The error that is returned is that of the
+    coarser of the last two, so it is on the safe side. The orders of E over x and of the mean inside
+    the neuron are the same in both; their error is looked at apart, at the states of the run."""
+    moving = [name for name in (*first.nodes, "time") if name not in solve.fixed]
+    still = [name for name in ("x", "u") if name not in solve.fixed]
     base = solve(first)
     if base.status != "ok":
         return base, math.inf, first
-    check = _predicted(solve, first, base, tol, active)
-    run, error, resolution, before = base, math.inf, first, None
+    check = _predicted(solve, first, base, tol, moving, still)
+    run, error, resolution, before, growth = base, math.inf, first, None, _FINER
     for level in range(_LEVELS):
-        finer = check.scaled(active, _FINER)
+        finer = check.scaled(moving, growth)
         if solve.cost(finer) > solve.work:
             break
         before = solve(check, like=finer) if before is None else before
         after = solve(finer)
         if after.status != "ok":
             return after, math.inf, finer
-        inner = _SAFETY * solve.static_gap(after, finer, finer.scaled(["u"], _FINER))
-        run, resolution, error = after, finer, _gap(after, before) + inner + 1e-15
+        inner = {n: _SAFETY * solve.static_gap(after, finer, finer.scaled([n], _GROWTH)) for n in still}
+        gap = _gap(after, before)
+        run, resolution, error = after, finer, gap + sum(inner.values()) + 1e-15
         solve.say(level, finer, error)
         if error <= tol:
             break
-        grown = finer.scaled(["u"], _FINER) if inner > 0.2 * tol else finer
-        check, before = grown, after if grown == finer else None
+        coarse = [name for name in still if inner[name] > 0.2 * tol]
+        check, before = finer.scaled(coarse, _GROWTH), None if coarse else after
+        growth = _FINER if gap < 30 * tol else 2.0  # a start that splits has no spectral convergence
     return run, error, resolution
 
 
-def _predicted(solve: _Solver, first: Resolution, base: Run, tol: float, active: list[str]) -> Resolution:
+def _predicted(
+    solve: _Solver, first: Resolution, base: Run, tol: float, moving: list[str], still: list[str]
+) -> Resolution:
     """The orders that should bring every dimension's share of the error to its part of tol: each is
     refined alone, which shows its error, and errors fall exponentially with the order. The two
     quadratures are refined at the states of the first run, without a run of their own."""
-    share, found = tol / (2 * len(active)), first
-    for name in [*active, "u"] if "u" not in solve.fixed else active:
-        if name == "time":
-            continue
+    share, found = tol / (2 * len(moving + still)), first
+    for name in [name for name in moving + still if name != "time"]:
         alone = first.scaled([name], _GROWTH)
-        seen = solve.static_gap(base, first, alone) if name in ("x", "u") else _gap(solve(alone), base)
+        seen = solve.static_gap(base, first, alone) if name in still else _gap(solve(alone), base)
         rate = math.log(_SCALE / min(max(seen, 1e-16), 0.5 * _SCALE)) / first.order(name)
         needed = min(math.ceil(math.log(_SCALE / share) / rate), 4 * int(first.order(name)))
         found = found.with_order(name, max(needed, first.u if name == "u" else 1))

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import jax
@@ -12,9 +13,17 @@ from .._checks import nearest
 from ..provenance import versions
 from ..report.figures import save
 from .base import Experiment, Outcome
-from .sgd_tracks_flow import EXPERIMENT as SGD_TRACKS_FLOW
 
-EXPERIMENTS = {e.name: e for e in (SGD_TRACKS_FLOW,)}
+_FILES = (
+    "sgd_tracks_flow",
+    "node_order",
+    "single_neuron_samples",
+    "two_gaussians_dynamics",
+    "two_gaussians_threshold",
+    "two_gaussians_failure",
+)
+_FOUND = (import_module(f".{name}", __package__).EXPERIMENT for name in _FILES)
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _FOUND}
 
 
 def _record(experiment: Experiment, outcome: Outcome, seconds: float) -> dict:

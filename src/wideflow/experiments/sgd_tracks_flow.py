@@ -13,7 +13,6 @@ The set-up keeps to where the two terms rule alone: η ≪ 1/D² and n ≫ D. Th
 Gauss nodes of the start as weighted particles, exact to many more digits than are needed."""
 
 from collections.abc import Callable
-from itertools import product
 from typing import Any
 
 import jax
@@ -25,7 +24,6 @@ from ..dynamics.flow import GradientFlow
 from ..dynamics.sgd import SGD
 from ..evolve import evolve
 from ..functionals.risk import Risk
-from ..problems.gauss import gauss_hermite
 from ..problems.laws import Gaussian
 from ..problems.neurons import Neuron
 from ..problems.problem import Problem
@@ -45,12 +43,7 @@ TOLERANCE = 0.1  # on either exponent, three times the error bar that SEEDS seed
 
 def limit_start(problem: Problem, order_a: int = 10, order_w: int = 20) -> Particles:
     """Gauss nodes of a ~ N(0, 1), w ~ N(0, I/d) as weighted particles: the start of the limit."""
-    (a, p), (z, q) = gauss_hermite(order_a), gauss_hermite(order_w)
-    points = list(product(zip(a, p, strict=True), *[list(zip(z, q, strict=True))] * problem.d))
-    scale = np.array([1.0] + [problem.d**-0.5] * problem.d)
-    theta = np.array([[point for point, _ in row] for row in points]) * scale
-    weights = np.array([np.prod([mass for _, mass in row]) for row in points])
-    return Particles(theta, weights, neuron=problem.neuron)
+    return init(problem).nodes({"a": order_a, "w": order_w})
 
 
 def _squared_gap(f: Any, g: Any) -> float:

@@ -49,7 +49,7 @@ TOLERANCE = 0.05  # on 2R and on the mean radius
 def problem_of(d: float, delta: float, knots: Any = KNOTS) -> Problem:
     """The two Gaussians and neurons σ(⟨w, x⟩), σ piecewise linear through the knots, constant outside."""
     neuron = Neuron(activation("piecewise_linear", knots=knots), output="unit")
-    return Problem(x=two_gaussians(d, delta), neuron=neuron)  # type: ignore[arg-type]
+    return Problem(x=two_gaussians(d, delta), neuron=neuron)
 
 
 def mean_radius(t: float, state: Any) -> Any:

@@ -87,7 +87,7 @@ class Gaussian(AbstractLaw):
     d: int = eqx.field(static=True)
     root: Array | None = eqx.field(default=None)  # Σ^½ (d, d), or its diagonal (d,) or ()
 
-    def __init__(self, d: int, covariance: Any = None):
+    def __init__(self, d: float, covariance: Any = None):
         self.d = d = _dimension("Gaussian(d)", d)
         if covariance is None:
             self.root = None
@@ -151,7 +151,7 @@ class Sphere(AbstractLaw):
 
     d: int = eqx.field(static=True)
 
-    def __init__(self, d: int):
+    def __init__(self, d: float):
         self.d = _dimension("Sphere(d)", d, least=2)
 
     def at(self, d: int) -> "Sphere":
@@ -242,7 +242,7 @@ class Mixture(AbstractLaw):
         )
 
 
-def two_gaussians(d: int, delta: float, subspace: int | None = None) -> Mixture:
+def two_gaussians(d: float, delta: float, subspace: int | None = None) -> Mixture:
     """y = ±1 with equal probability, x ~ N(0, (1 ± Δ)² I_d), as in Mei–Montanari–Nguyen 2018; with
     `subspace`, the two differ in the first so many coordinates alone, the others being N(0, I)."""
     d = _dimension("two_gaussians(d)", d)
