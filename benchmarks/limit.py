@@ -1,7 +1,7 @@
 """The limit solver against SGD to the same accuracy, and its cost in d."""
 
-import statistics
 import time
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,51 +12,83 @@ import wideflow as wf
 from .rows import Row, seconds
 
 D, TOL, TS = 50, 1e-4, (1.0, 2.0, 5.0)
-WIDTHS, STEP, BATCH = (625, 2500, 10_000), 1e-3, 10
+WIDTHS, STEPS, NARROW = (625, 2500, 10_000), (4e-3, 2e-3, 1e-3), 400
 DIMENSIONS = (10, 100, 1000, 10_000)
+
+
+class Law(NamedTuple):
+    """Rms errors of SGD's risk at given widths or steps, the slope fitted, and seconds of the last one."""
+
+    at: tuple[float, ...]
+    errors: list[float]
+    slope: Any
+    seconds: float
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{e:.1e} at {x:g}" for e, x in zip(self.errors, self.at, strict=True))
+        return f"{shown}, slope {self.slope.value:+.2f} ± {self.slope.error:.2f}"
 
 
 def _problem(d: int) -> wf.Problem:
     return wf.Problem(x=wf.Gaussian(d), target=wf.single_index("erf"), neuron=wf.Neuron("erf"))
 
 
+def _law(at: tuple[float, ...], gaps: Any, seeds: int) -> Law:
+    """`gaps(x, seed)` is (risk − truth at all times, seconds)."""
+    errors, spent = [], 0.0
+    for x in at:
+        found = [gaps(x, seed) for seed in range(seeds)]
+        errors.append(float(np.sqrt(np.mean([gap**2 for gap, _ in found]))))
+        spent = float(np.median([s for _, s in found]))
+    bars = np.array(errors) / np.sqrt(2 * seeds)  # the three times of a run are hardly independent
+    return Law(at, errors, wf.fit_slope(at, errors, bars), spent)
+
+
+def _sgd(
+    problem: wf.Problem, n: int, step: float, seed: int, batch: int = 1
+) -> tuple[wf.Particles, Any, float]:
+    start = wf.init(problem).sample(jax.random.key(seed), n, dtype=jnp.float32)
+    begun = time.perf_counter()
+    run = wf.evolve(wf.SGD(wf.Risk(problem), step, batch=batch), start, TS, key=jax.random.key(100 + seed))
+    return start, run, time.perf_counter() - begun
+
+
 def measure(quick: bool) -> list[Row]:
     """Seconds to know the risk up to t = 5 to 1e-4, d = 50, erf: `wf.limit` from nothing, compiling and
-    checking its own error included, against one-pass SGD (float32, batch 10 of step 1e-3) with 10⁴ neurons,
-    compiled before. SGD's error at these times is measured against the limit over seeds, at three widths:
-    its law n^−½ is shown, and from the 10⁴ neurons on it says by what factor (error/1e-4)² more neurons,
-    so more time, are needed. That the step would have to fall too is left out, in SGD's favour."""
+    checking its own error included, against one-pass SGD in float32.
+
+    SGD's error has two parts, both measured here over seeds: that of the width (10⁴ neurons at the end,
+    batches of 10 so that it rules), which falls like n^−½, and that of the step with batch 1, against the flow
+    of the same neurons, which falls like η^½. Both must be half of 1e-8 when squared; the time of n neurons
+    for t/η steps is taken in proportion to n/η from the run of 10⁴ neurons, that of batch 1."""
+    seeds = 3 if quick else 8
     with jax.enable_x64(True):
         problem = _problem(D)
         spent = seconds(lambda: wf.limit(problem, wf.init(problem), TS, TOL))
         again = seconds(lambda: wf.limit(problem, wf.init(problem), TS, TOL))
         limit = wf.limit(problem, wf.init(problem), TS, TOL / 10)["risk"]
     problem = _problem(D)
-    risk = wf.Risk(problem)
-    seeds = 3 if quick else 8
-    errors, times = [], []
-    for n in WIDTHS:
-        runs = []
-        for seed in range(seeds):
-            start = wf.init(problem).sample(jax.random.key(seed), n, dtype=jnp.float32)
-            begun = time.perf_counter()
-            runs.append(wf.evolve(wf.SGD(risk, STEP, batch=BATCH), start, TS, key=jax.random.key(100 + seed)))
-            times.append(time.perf_counter() - begun)
-        gaps = np.array([run["risk"] for run in runs]) - limit
-        errors.append(float(np.sqrt(np.mean(gaps**2))))
-    spent_by_sgd = statistics.median(times[-seeds:])
-    slope = wf.fit_slope(WIDTHS, errors, np.array(errors) / np.sqrt(2 * seeds * len(TS)))
-    factor = max(1.0, errors[-1] / TOL) ** 2
-    shown = ", ".join(f"{e:.1e} at n = {n}" for e, n in zip(errors, WIDTHS, strict=True))
-    note = f"SGD's rms error {shown}; {spent_by_sgd:.3g} s a run, {factor:.3g} times that for {TOL:g}"
+
+    def by_width(n: float, seed: int) -> Any:
+        _, run, used = _sgd(problem, int(n), 1e-3, seed, batch=10)
+        return run["risk"] - limit, used
+
+    def by_step(step: float, seed: int) -> Any:
+        start, run, used = _sgd(problem, NARROW, step, seed)
+        flow = wf.evolve(wf.GradientFlow(wf.Risk(problem)), start, TS)
+        return run["risk"] - flow["risk"], used
+
+    width, step = _law(WIDTHS, by_width, seeds), _law(STEPS, by_step, seeds)
+    _, _, one = _sgd(problem, WIDTHS[-1], STEPS[-1], 0)  # compiles
+    _, _, one = _sgd(problem, WIDTHS[-1], STEPS[-1], 1)
+    more = {"n": (width.errors[-1] / TOL) ** 2, "1/η": (step.errors[-1] / TOL) ** 2}
+    both = 4 * more["n"] * more["1/η"]
+    note = f"widths: {width}; steps: {step}; {one:.2g} s with 10⁴ neurons, η = 1e-3; limit {spent:.3g} s"
+    name = "limit d=50 to 1e-4, times faster than SGD"
     return [
-        Row("limit d=50 to 1e-4, times faster than SGD", (factor * spent_by_sgd / spent,), 1000.0, note=note),
-        Row(
-            "the same, when compiled",
-            (factor * spent_by_sgd / again,),
-            note=f"limit {spent:.3g} s at first, then {again:.3g} s",
-        ),
-        Row("slope in n of SGD's error", (slope.value,), note=f"± {slope.error:.2g}; the law is −0.5"),
+        Row(f"{name}, both laws", (both * one / spent,), 1000.0, note=note),
+        Row(f"{name}, both laws, when compiled", (both * one / again,), note=f"limit {again:.3g} s"),
+        Row(f"{name}, as if any step would do", (more["n"] * one / spent,)),
         _flat(),
     ]
 
@@ -71,10 +103,5 @@ def _flat() -> Row:
             call()
             times.append(seconds(call))
     shown = ", ".join(f"{t:.2g} s at d = {d}" for t, d in zip(times, DIMENSIONS, strict=True))
-    return Row(
-        "limit, slowest over fastest of d = 10 … 10⁴",
-        (max(times) / min(times),),
-        3.0,
-        at_most=True,
-        note=shown,
-    )
+    what = "limit, slowest over fastest of d = 10 … 10⁴"
+    return Row(what, (max(times) / min(times),), 3.0, at_most=True, note=shown)
