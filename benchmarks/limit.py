@@ -59,8 +59,8 @@ def measure(quick: bool) -> list[Row]:
 
     SGD's error has two parts, both measured here over seeds: that of the width (10⁴ neurons at the end,
     batches of 10 so that it rules), which falls like n^−½, and that of the step with batch 1, against
-    the flow of the same neurons, which falls like η^½. Both must be half of 1e-8 when squared; the time of n neurons
-    for t/η steps is taken in proportion to n/η from the run of 10⁴ neurons, that of batch 1."""
+    the flow of the same neurons, which falls like η^½. Both must be half of 1e-8 when squared; the time
+    of n neurons for t/η steps is taken in proportion to n/η from the run of 10⁴ neurons, that of batch 1."""
     seeds = 3 if quick else 8
     with jax.enable_x64(True):
         problem = _problem(D)
