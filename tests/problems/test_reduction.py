@@ -39,7 +39,7 @@ def exact_mean(phi, h, rho, dim):
 
 
 @pytest.mark.parametrize("dim", [2, 3, 49, 10_000, math.inf])
-@pytest.mark.parametrize("phi", ["erf", "relu", RAMPS], ids=str)
+@pytest.mark.parametrize("phi", ["erf", "relu", RAMPS], ids=["erf", "relu", "ramps"])
 def test_sphere_mean(phi, dim):
     phi = activation(phi)
     h, rho = jnp.array([0.3, -1.2, 0.0]), jnp.array([0.8, -1.1, 0.4])
@@ -49,7 +49,7 @@ def test_sphere_mean(phi, dim):
 
 
 @pytest.mark.parametrize("dim", [2, 49, math.inf])
-@pytest.mark.parametrize("phi", ["tanh", "relu", RAMPS], ids=str)
+@pytest.mark.parametrize("phi", ["tanh", "relu", RAMPS], ids=["tanh", "relu", "ramps"])
 def test_sphere_mean_derivatives(phi, dim):
     """Against central differences, whose error is 1e-10 (step² times a third derivative, and rounding)."""
     phi, step = activation(phi), 1e-5
