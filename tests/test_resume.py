@@ -21,7 +21,7 @@ from wideflow.store import folder
 
 KILLED = -signal.SIGKILL
 ROWS = 20  # saved times of a run that is killed at random: a second or so of compiling, steps and saves
-MANY = 300  # of a run that must not end before it is stopped
+MANY = 600  # of a run that must not end before it is stopped
 
 
 class Children:

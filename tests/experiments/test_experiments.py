@@ -23,6 +23,7 @@ def test_experiment_passes(name, tmp_path, capsys):
 
 def test_list_and_unknown_name(capsys):
     assert main(["--list"]) == 0
-    assert all(name in capsys.readouterr().out for name in EXPERIMENTS)
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in EXPERIMENTS)
     assert main(["sgd-track-flow"]) == 2
     assert "Did you mean 'sgd-tracks-flow'?" in capsys.readouterr().err

@@ -75,7 +75,7 @@ CASES = {
 }
 
 # A run that does not end before it is stopped.
-LONG = Case("long", lambda: wf.Langevin(_data(), 0.02, beta=50.0, decay=0.1), 12.0)
+LONG = Case("long", lambda: wf.Langevin(_data(), 0.02, beta=50.0, decay=0.1), 24.0)
 
 
 def assert_same_bits(one: wf.Run, other: wf.Run) -> None:
