@@ -7,6 +7,7 @@ unsafe after), and it spares each run the second that importing takes."""
 import json
 import math
 import os
+import signal
 import sys
 import traceback
 
@@ -34,6 +35,8 @@ def kill_in_save(number: int, operation: int) -> None:
 
 def make(job: dict) -> None:
     """One run; with `kill` = [save, operation] it dies there."""
+    # a shell that starts the tests in the background has Ctrl-C ignored in all that it starts
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_compilation_cache_dir", job["cache"])
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
