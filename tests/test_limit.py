@@ -167,12 +167,13 @@ def test_tolerance_out_of_reach_is_a_status():
         ({"tol": -1.0}, "tol"),
         ({"ts": [2.0, 1.0]}, "increase strictly"),
         ({"start": 3}, "a law such as"),
+        ({"start": wf.init(single_index("erf", 30))}, "R\\^10 .* got one in R\\^31"),
         (
             {"problem": wf.Problem(x=wf.Gaussian(9), target=lambda x: x[0], neuron=wf.Neuron("erf"))},
             "symmetry",
         ),
     ],
-    ids=["below rounding", "negative", "times", "no law", "no symmetry"],
+    ids=["below rounding", "negative", "times", "no law", "another dimension", "no symmetry"],
 )
 def test_bad_input(change, says):
     problem = change.get("problem", single_index("erf", 9))

@@ -114,7 +114,7 @@ def limit(
     show = sys.stderr.isatty() if progress is None else progress
     with jax.enable_x64(True) if single else nullcontext():
         solve = _Solver(_double(own), _double(law), asked, alpha, penalty, observe, show, work)
-        run, error, finest = _refine(solve, _first(law, own, tol), tol)
+        run, error, finest = _refine(solve, _first(law, tol), tol)
         if probes and run.status == "ok":
             run = solve(finest, count("limit(probes)", probes))
     found = {
@@ -128,8 +128,10 @@ def limit(
     run = replace(run, info=run.info | found, provenance=run.provenance | made)
     if run.status == "ok" and not error <= tol:
         message = (
-            f"The limit is known to {error:.2g}, not to tol = {tol:g}, with all the work allowed ({work:g} "
-            "evaluations for a velocity). Allow more by limit(…, work=…), or ask for less."
+            f"The limit is known to {error:.2g}, not to tol = {tol:g}. Either the next level would take more "
+            f"work than allowed ({work:g} evaluations for a velocity): see limit(…, work=…); or {_LEVELS} "
+            "levels were not enough, as where a start splits. Ask for less, or take "
+            "start.reduced().points(n) and wf.GradientFlow."
         )
         run = replace(run, status="stalled", message=message)
     return _single(run) if single else run
@@ -137,10 +139,15 @@ def limit(
 
 def _coordinates(problem: Problem, start: Law) -> tuple[Problem, Law]:
     """The problem and start in which the limit is computed."""
+    kind = lambda neuron: getattr(neuron, "blocks", neuron)  # of a reduced one, whatever its order
+    if kind(start.neuron) != kind(problem.neuron) or start.D != problem.D:
+        raise ValueError(
+            f"limit(start) must be a law of θ in R^{problem.D} for {problem.neuron!r}, got one in "
+            f"R^{start.D} for {start.neuron!r}. Use wf.init(problem)."
+        )
+    start = start.on(problem)
     if isinstance(problem.neuron, RadialNeuron):
         return problem, start
-    if start.neuron != problem.neuron:
-        raise ValueError(f"limit(start) must be a law of {problem.neuron!r}, got one of {start.neuron!r}.")
     try:
         return problem.reduced(), start.reduced()
     except NoSymmetryError as error:
@@ -151,7 +158,7 @@ def _coordinates(problem: Problem, start: Law) -> tuple[Problem, Law]:
         return problem, start
 
 
-def _first(law: Law, problem: Problem, tol: float) -> Resolution:
+def _first(law: Law, tol: float) -> Resolution:
     """A first guess: more nodes for more digits, fewer for coordinates of small spread."""
     p = 4 + 0.6 * math.log10(1 / tol)
     nodes = {}
