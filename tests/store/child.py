@@ -30,7 +30,7 @@ def kill_in_save(number: int, operation: int) -> None:
         write(ledger, run, carry)
 
     Ledger.write = counted
-    sys.modules["wideflow.evolve"]._PIECE = (0.0, math.inf)  # one piece a saved time, on any machine
+    sys.modules["wideflow.loop"]._PIECE = (0.0, math.inf)  # one piece a saved time, on any machine
 
 
 def make(job: dict) -> None:

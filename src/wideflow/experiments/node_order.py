@@ -31,9 +31,9 @@ import numpy as np
 
 from ..diagnostics.scaling import Slope, fit_slope
 from ..dynamics.flow import GradientFlow
-from ..evolve import evolve
 from ..functionals.expectations import Quadrature
 from ..functionals.risk import Risk
+from ..loop import evolve
 from ..problems.activations import Activation, activation, derivative
 from ..problems.laws import Gaussian
 from ..problems.neurons import Neuron

@@ -22,8 +22,8 @@ import numpy as np
 from ..diagnostics.scaling import Slope, fit_slope, rms_and_error
 from ..dynamics.flow import GradientFlow
 from ..dynamics.sgd import SGD
-from ..evolve import evolve
 from ..functionals.risk import Risk
+from ..loop import evolve
 from ..problems.laws import Gaussian
 from ..problems.neurons import Neuron
 from ..problems.problem import Problem

@@ -28,9 +28,9 @@ import scipy.linalg
 
 from ..diagnostics.scaling import Slope, fit_slope, mean_and_error
 from ..dynamics.sgd import SGD
-from ..evolve import evolve
 from ..functionals.expectations import ClosedForm
 from ..functionals.risk import Risk
+from ..loop import evolve
 from ..problems.duals import closed_dual
 from ..problems.laws import Gaussian
 from ..problems.neurons import Neuron

@@ -25,9 +25,9 @@ import numpy as np
 
 from ..dynamics.flow import GradientFlow
 from ..dynamics.sgd import SGD
-from ..evolve import Observer, evolve
 from ..functionals.expectations import Quadrature, Sample
 from ..functionals.risk import Risk
+from ..loop import Observer, evolve
 from ..problems.activations import activation
 from ..problems.laws import two_gaussians
 from ..problems.neurons import Neuron

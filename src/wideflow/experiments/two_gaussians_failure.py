@@ -26,9 +26,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..dynamics.sgd import SGD
-from ..evolve import evolve
 from ..functionals.expectations import Sample
 from ..functionals.risk import Risk
+from ..loop import evolve
 from ..problems.problem import Problem
 from ..references import REFERENCES
 from ..report.figures import COLOURS, panels

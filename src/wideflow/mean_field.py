@@ -13,10 +13,10 @@ import numpy as np
 
 from ._checks import count, positive, times
 from .dynamics.flow import GradientFlow
-from .evolve import Observer, evolve
 from .functionals.base import AbstractFunctional
 from .functionals.expectations import Quadrature
 from .functionals.risk import Risk
+from .loop import Observer, evolve
 from .problems.nodes import Nodes
 from .problems.problem import Problem
 from .problems.radial import RadialNeuron, radius_order

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import importlib
 import itertools
 import os
 import re
@@ -17,12 +16,10 @@ import pytest
 import wideflow as wf
 from store.cases import CASES, assert_begins, assert_same_bits
 from wideflow import checkpoint as checkpoint_module
-from wideflow import progress
+from wideflow import loop, progress
 from wideflow.dynamics import batches
 from wideflow.functionals import engine
 from wideflow.store import folder
-
-loop = importlib.import_module("wideflow.evolve")  # `wideflow.evolve` is the function
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 

@@ -1,0 +1,96 @@
+"""The public names and where they live."""
+
+from .checkpoint import Checkpoint
+from .diagnostics.density import density
+from .diagnostics.scaling import fit_slope
+from .distances.bures import w2_gaussian
+from .distances.one_dimension import w2_line
+from .dynamics.descent import Descent
+from .dynamics.flow import GradientFlow
+from .dynamics.gradient_descent import GradientDescent
+from .dynamics.langevin import Langevin
+from .dynamics.optax import Adam, Optax
+from .dynamics.sgd import SGD
+from .dynamics.stability import largest_stable_step
+from .functionals.expectations import ClosedForm, Data, Quadrature, Sample
+from .functionals.penalties import Moment, PathNorm, SecondMoment
+from .functionals.risk import Risk
+from .loop import evolve
+from .mean_field import limit
+from .problems.activations import Activation, activation
+from .problems.laws import Dataset, Gaussian, Mixture, Sampler, Sphere, two_gaussians
+from .problems.losses import Huber, Logistic, SoftmaxCrossEntropy, Squared
+from .problems.neurons import CustomNeuron, Neuron
+from .problems.nodes import Nodes
+from .problems.problem import Problem
+from .problems.symmetry import NoSymmetryError
+from .problems.targets import hermite, multi_index, polynomial, single_index, teacher
+from .report.comparison import Comparison, compare
+from .run import Run, load
+from .states.lifting import lift, reduce
+from .states.marginals import Constant, Normal, Signs, Uniform
+from .states.particles import Particles
+from .states.starts import Law, init
+
+__version__: str
+
+__all__ = [
+    "SGD",
+    "Activation",
+    "Adam",
+    "Checkpoint",
+    "ClosedForm",
+    "Comparison",
+    "Constant",
+    "CustomNeuron",
+    "Data",
+    "Dataset",
+    "Descent",
+    "Gaussian",
+    "GradientDescent",
+    "GradientFlow",
+    "Huber",
+    "Langevin",
+    "Law",
+    "Logistic",
+    "Mixture",
+    "Moment",
+    "Neuron",
+    "NoSymmetryError",
+    "Nodes",
+    "Normal",
+    "Optax",
+    "Particles",
+    "PathNorm",
+    "Problem",
+    "Quadrature",
+    "Risk",
+    "Run",
+    "Sample",
+    "Sampler",
+    "SecondMoment",
+    "Signs",
+    "SoftmaxCrossEntropy",
+    "Sphere",
+    "Squared",
+    "Uniform",
+    "activation",
+    "compare",
+    "density",
+    "evolve",
+    "fit_slope",
+    "hermite",
+    "init",
+    "largest_stable_step",
+    "lift",
+    "limit",
+    "load",
+    "multi_index",
+    "polynomial",
+    "reduce",
+    "single_index",
+    "teacher",
+    "two_gaussians",
+    "w2_gaussian",
+    "w2_line",
+]
