@@ -16,7 +16,7 @@ from .functionals.expectations import ClosedForm, Data, Quadrature, Sample
 from .functionals.penalties import Moment, PathNorm, SecondMoment
 from .functionals.risk import Risk
 from .loop import evolve
-from .mean_field import limit
+from .mean_field.limit import limit
 from .problems.activations import Activation, activation
 from .problems.laws import Dataset, Gaussian, Mixture, Sampler, Sphere, two_gaussians
 from .problems.losses import Huber, Logistic, SoftmaxCrossEntropy, Squared

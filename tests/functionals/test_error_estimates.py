@@ -111,7 +111,7 @@ WAYS = [
     ),
     (
         problem_of("relu", neuron=wf.Neuron("erf")),
-        "closed form (dual activations; relu–erf by quadrature of order 128)",
+        "closed form (dual activations; relu–erf to order 128)",
     ),
 ]
 

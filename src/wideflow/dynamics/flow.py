@@ -117,10 +117,13 @@ def _method(flow: GradientFlow, state: Particles) -> tuple[Any, Any, Any]:
     """diffrax's parts: the vector field, the method, the step-size controller."""
     import diffrax
 
-    term = diffrax.ODETerm(lambda t, parts, _: flow.functional.drift(state.with_parts(parts)))
+    def velocity(t, parts, _):
+        drift = flow.functional.drift(state.with_parts(state.neuron.projected(parts)))
+        return state.neuron.confined(parts, drift)
+
     solver = diffrax.Tsit5() if flow.solver is None else flow.solver
     rtol, atol = flow.tolerances(state)
-    return term, solver, diffrax.PIDController(rtol=rtol, atol=atol)
+    return diffrax.ODETerm(velocity), solver, diffrax.PIDController(rtol=rtol, atol=atol)
 
 
 @eqx.filter_jit
@@ -160,7 +163,7 @@ def _advance(flow: GradientFlow, carry: Carry, t1: Array, most: Array) -> tuple[
         return Carry(
             choose(c.t, c.t_before),
             t,
-            c.state.with_parts(choose(new, parts)),
+            c.state.with_parts(choose(c.state.neuron.projected(new), parts)),
             choose(dense, c.dense),
             t_next,
             choose(solver_state, c.solver),
@@ -179,4 +182,4 @@ def _between(flow: GradientFlow, carry: Carry, t: Array) -> Particles:
     """The state at t in [t_before, t], from the dense output of the last step."""
     _, solver, _ = _method(flow, carry.state)
     step = solver.interpolation_cls(t0=carry.t_before, t1=carry.t, **carry.dense)
-    return carry.state.with_parts(step.evaluate(t))
+    return carry.state.with_parts(carry.state.neuron.projected(step.evaluate(t)))

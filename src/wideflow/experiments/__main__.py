@@ -17,6 +17,8 @@ from .base import Experiment, Outcome
 _FILES = (
     "sgd_tracks_flow",
     "node_order",
+    "limit_digits",
+    "three_ways",
     "single_neuron_samples",
     "two_gaussians_dynamics",
     "two_gaussians_threshold",

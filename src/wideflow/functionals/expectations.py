@@ -23,7 +23,7 @@ from ..states.chunks import chunk_rows, chunked, in_chunks
 from ..states.particles import Particles
 from .base import traced
 from .engine import risk_of, sweep
-from .pairs import Pairs, why_not
+from .pairs import ORDER, Pairs, why_not
 
 # Closed forms cost n²: up to this width one evaluation takes about a second on two cores.
 MOST_PAIRED = 8192
@@ -229,7 +229,7 @@ class ByPairs(AbstractExpectation):
     @property
     def way(self):
         numeric = self.pairs.without_dual()
-        by = f"; {', '.join(numeric)} by quadrature of order {self.pairs.order}" if numeric else ""
+        by = f"; {', '.join(numeric)} to order {self.pairs.order}" if numeric else ""
         return f"closed form (dual activations{by})"
 
 
@@ -265,16 +265,24 @@ def _gram(neuron: AbstractNeuron, parts: Any, others: Any, nodes: Nodes) -> Floa
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """Ask for the closed form: Gaussian x, squared loss, an activation with a dual."""
+    """Ask for the closed form: Gaussian x, squared loss, an activation with a dual. With an `order`, an
+    activation that has none is taken too, its dual by so many terms of its Hermite series (nodes
+    between two kinks, if it has some): 64 are eight digits for tanh and weights of length 1."""
+
+    order: int | None = None
+
+    def __post_init__(self):
+        if self.order is not None:
+            count("ClosedForm(order)", self.order)
 
     def bind(self, problem: Problem) -> tuple[AbstractExpectation, ...]:
-        reason = why_not(problem)
+        reason = why_not(problem, numeric=self.order is not None)
         if reason is not None:
             raise ValueError(
                 f"There is no closed form here: {reason}. Try expectation=wf.Quadrature(order) for "
                 "d <= 3 or wf.Sample(m)."
             )
-        return (ByPairs(Pairs(traced(problem))),)
+        return (ByPairs(Pairs(traced(problem), self.order or ORDER)),)
 
 
 @dataclass(frozen=True)

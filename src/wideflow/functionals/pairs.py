@@ -1,5 +1,6 @@
 """Expectations in closed form: for Gaussian x and the squared loss, V and U are dual activations."""
 
+from functools import partial
 from typing import Any, cast
 
 import equinox as eqx
@@ -8,7 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..problems.activations import Activation
-from ..problems.dual_quadrature import quadrature_dual
+from ..problems.dual_quadrature import gauss_mean, quadrature_dual
+from ..problems.dual_series import series_dual
 from ..problems.duals import closed_dual, closed_mean
 from ..problems.laws import Gaussian
 from ..problems.losses import Squared
@@ -20,12 +22,13 @@ from ..states.particles import Particles
 
 # Pairs of neurons held at once: 2¹⁹ keeps a block of U and its cotangents near the cache (measured).
 _PAIRS = 2**19
-# Nodes for E φ*(u)φ(v) where the link φ* and the neuron's φ have no common closed form.
+# Terms or nodes for E φ*(u)φ(v) where the link φ* and the neuron's φ have no common closed form.
 ORDER = 128
 
 
-def why_not(problem: Problem) -> str | None:
-    """Why the risk of this problem has no closed form here; None if it has one."""
+def why_not(problem: Problem, numeric: bool = False) -> str | None:
+    """Why the risk of this problem has no closed form here; None if it has one. `numeric`: the neuron's own
+    dual may be one by a series."""
     neuron = problem.neuron
     if not isinstance(problem.loss, Squared):
         return f"the loss is {type(problem.loss).__name__}, not squared"
@@ -35,8 +38,8 @@ def why_not(problem: Problem) -> str | None:
         return "the neuron is not of the form a φ(⟨w, x⟩)"
     if neuron.bias or neuron.outputs > 1:
         return "the neuron has a bias or several outputs"
-    if closed_dual(neuron.activation, neuron.activation) is None:
-        return f"the activation {neuron.activation.name!r} has no dual in closed form"
+    if not numeric and closed_dual(neuron.activation, neuron.activation) is None:
+        return f"the activation {neuron.activation.name!r} has no dual in closed form (see ClosedForm(order))"
     if problem.target is not None and not isinstance(problem.target, Ridges):
         return "the target is not a sum of ridge functions"
     if problem.target is not None and problem.target.b is not None:
@@ -72,14 +75,17 @@ class Pairs(eqx.Module):
         return self.problem.x.gaussians()
 
     def without_dual(self) -> list[str]:
-        """The pairs of link and activation whose dual is taken by quadrature."""
+        """The pairs of link and activation whose dual is taken by a series or by quadrature."""
         phi, target = self._phi, self._target
-        pairs = [] if target is None else [(target.link, phi), (target.link, target.link)]
-        return [f"{a.name}–{b.name}" for a, b in pairs if closed_dual(a, b) is None]
+        pairs = [(phi, phi)] + ([] if target is None else [(target.link, phi), (target.link, target.link)])
+        return list(dict.fromkeys(f"{a.name}–{b.name}" for a, b in pairs if closed_dual(a, b) is None))
 
     def _dual(self, phi1: Activation, phi2: Activation, q1: Array, q2: Array, q12: Array) -> Array:
         closed = closed_dual(phi1, phi2)
-        return closed(q1, q2, q12) if closed else quadrature_dual(phi1, phi2, q1, q2, q12, self.order)
+        if closed:
+            return closed(q1, q2, q12)
+        numeric = quadrature_dual if phi1.kinks or phi2.kinks else series_dual
+        return numeric(phi1, phi2, q1, q2, q12, self.order)
 
     def _label_overlap(self, gaussian: Gaussian, label: Any, w: Array) -> Float[Array, " k"]:
         """E[y φ(⟨w_i, x⟩)] under one Gaussian."""
@@ -87,7 +93,8 @@ class Pairs(eqx.Module):
         white = gaussian.colour(w)
         q = jnp.sum(white**2, axis=-1)
         if target is None:
-            return _of(label, q) * closed_mean(phi)(jnp.zeros_like(q), q)
+            mean = closed_mean(phi) or partial(gauss_mean, phi, order=self.order)
+            return _of(label, q) * mean(jnp.zeros_like(q), q)
         directions = gaussian.colour(target.directions(self.problem.d, w.dtype))
         q_star = jnp.sum(directions**2, axis=-1)
         overlaps = self._dual(target.link, phi, q_star, q[:, None], white @ directions.T)

@@ -67,6 +67,14 @@ class AbstractNeuron(eqx.Module):
     def trained(self, parts: Any) -> Any:
         """For each part, whether training moves it."""
 
+    def projected(self, parts: Any) -> Any:
+        """The nearest θ of the neuron's domain."""
+        return parts
+
+    def confined(self, parts: Any, velocity: Any) -> Any:
+        """A velocity that does not leave the domain of θ, at its boundary."""
+        return velocity
+
     def coordinates(self, D: int) -> tuple[str, ...]:  # noqa: N803 (theory's name)
         """Names of the D coordinates of θ."""
         return numbered("theta", D)

@@ -35,6 +35,9 @@ def _affordable(order: int, points: int) -> None:
         )
 
 
+_LEAST = 1e-12  # stands for a radius of 0
+
+
 def radius_order(order: int, dim: float) -> int:
     """Nodes for a radius of relative spread 1/√(2 dim), beside `order` nodes for a Gaussian."""
     return 1 if math.isinf(dim) else max(2, math.ceil(1.25 * order / math.sqrt(4 + dim)))
@@ -164,6 +167,19 @@ class RadialNeuron(AbstractNeuron):
 
     def trained(self, parts):
         return self.base.trained(parts)
+
+    def projected(self, parts):
+        """Radii are not negative. Where a kink of φ at 0 makes Ψ̄ a function of |r|, they reach 0 in finite
+        time and stay; at `_LEAST` the slope is that from the right, by which they could leave."""
+        p = len(self.blocks)
+        w = jnp.concatenate([parts.w[:-p], jnp.maximum(parts.w[-p:], _LEAST)])
+        return Ridge(parts.a, w, parts.b)
+
+    def confined(self, parts, velocity):
+        p = len(self.blocks)
+        out = (parts.w[-p:] <= _LEAST) & (velocity.w[-p:] < 0)
+        w = jnp.concatenate([velocity.w[:-p], jnp.where(out, 0.0, velocity.w[-p:])])
+        return Ridge(velocity.a, w, velocity.b)
 
     @property
     def fan(self):

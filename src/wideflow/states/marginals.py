@@ -39,6 +39,36 @@ class AbstractMarginal(abc.ABC):
         return None
 
 
+@dataclass(frozen=True)
+class Panels:
+    """A composite rule for one coordinate: `order` Gauss–Legendre nodes on each panel between `edges`,
+    in the variable z whose normal distribution function is the coordinate's level. It converges where
+    a Gauss rule for the whole law does not: panels are cut where the integrand is steep."""
+
+    edges: tuple[float, ...] = tuple(np.linspace(-8.0, 8.0, 17))  # the rest of the law weighs 1e-15
+    order: int = 6
+
+    @property
+    def size(self) -> int:
+        return self.order * (len(self.edges) - 1)
+
+    def rule(self, marginal: AbstractMarginal, width: int = 1) -> Rule:
+        from scipy.special import ndtr
+
+        x, w = gauss_legendre(self.order)
+        edges = np.array(self.edges)
+        half = 0.5 * np.diff(edges)[:, None]
+        z = edges[:-1, None] + half * (1 + x)
+        weights = half * w * np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
+        return marginal.quantile(ndtr(z.ravel()), width), weights.ravel()
+
+    def cut(self, marked: np.ndarray, parts: int) -> "Panels":
+        """Marked panels divided into so many equal parts."""
+        pairs = zip(self.edges[:-1], self.edges[1:], marked, strict=True)
+        pieces = [np.linspace(a, b, parts + 1)[:-1] if cut else [a] for a, b, cut in pairs]
+        return Panels((*(float(e) for piece in pieces for e in piece), self.edges[-1]), self.order)
+
+
 def _set(marginal: AbstractMarginal, **checked: float) -> None:
     for name, value in checked.items():
         object.__setattr__(marginal, name, value)

@@ -12,13 +12,15 @@ from jaxtyping import Array, Float
 
 from .._checks import count, fits, nearest, positive
 from .._checks import key as check_key
-from ..problems.gauss import product
+from ..problems.gauss import Rule, product
 from ..problems.neurons import AbstractNeuron, Neuron
 from ..problems.problem import Problem
 from ..problems.radial import RadialNeuron
 from ..problems.symmetry import NoSymmetryError
-from .marginals import AbstractMarginal, Drawn, Isotropic, Normal, Radius
+from .marginals import AbstractMarginal, Drawn, Isotropic, Normal, Panels, Radius
 from .particles import Particles
+
+Orders = int | Mapping[str, int | Panels]
 
 
 def _marginal(name: str, law: Any, kind: type = Normal) -> AbstractMarginal:
@@ -63,15 +65,15 @@ class Law(eqx.Module):
         fits(f"{n} neurons in R^{self.D}", 3 * n * self.D * dtype.itemsize, hint)
         return Particles(_draw(self.marginals, self.widths, key, n, dtype), alpha=alpha, neuron=self.neuron)
 
-    def nodes(self, order: int | Mapping[str, int], alpha: float = 1.0, least: float = 0.0) -> Particles:
+    def nodes(self, order: Orders, alpha: float = 1.0, least: float = 0.0) -> Particles:
         """The product of Gauss rules of all coordinates as weighted particles: ∫q dρ₀ to the digits of
-        a Gauss rule. `order` is one number, or one for each part by its name; nodes that weigh less
-        than `least` are left out."""
+        a Gauss rule. `order` is one number, or one for each part by its name (or `Panels`); nodes that
+        weigh less than `least` are left out."""
         self._finite()
         orders, total = self._orders(order), self.size(order)
         hint = "Use a lower order, law.points(n), or law.reduced() where the problem has a symmetry."
         fits(f"A product of Gauss rules with {total:.3g} nodes", 32.0 * total * self.D, hint)
-        rules = [m.rule(orders[name], width) for m, name, width in self._rules()]
+        rules = [_rule(m, orders[name], width) for m, name, width in self._rules()]
         theta, weights = product(rules)
         kept = weights > least
         return Particles(theta[kept], weights[kept] / weights[kept].sum(), alpha, self.neuron)
@@ -89,16 +91,17 @@ class Law(eqx.Module):
         columns = [m.quantile(uniform[:, i], width) for i, (m, _, width) in enumerate(self._rules())]
         return Particles(np.column_stack(columns), alpha=alpha, neuron=self.neuron)
 
-    def size(self, order: int | Mapping[str, int]) -> int:
+    def size(self, order: Orders) -> int:
         """How many nodes `nodes(order)` has before small ones are left out."""
         orders = self._orders(order)
-        return math.prod(m.points_of(orders[name]) for m, name, _ in self._rules())
+        sizes = [(m, orders[name]) for m, name, _ in self._rules()]
+        return math.prod(p.size if isinstance(p, Panels) else m.points_of(p) for m, p in sizes)
 
     def _rules(self) -> list[tuple[AbstractMarginal, str, int]]:
         parts = zip(self.marginals, self.names, self.widths, strict=True)
         return [(m, name, width) for m, name, width in parts for _ in range(width)]
 
-    def _orders(self, order: int | Mapping[str, int]) -> dict[str, int]:
+    def _orders(self, order: Orders) -> dict[str, int | Panels]:
         if not isinstance(order, Mapping):
             return dict.fromkeys(self.names, count("nodes(order)", order))
         for name in order:
@@ -108,7 +111,8 @@ class Law(eqx.Module):
         missing = [name for name in self.names if name not in order]
         if missing:
             raise ValueError(f"nodes(order) must have an order for each of {self.names}; missing: {missing}.")
-        return {name: count(f"nodes(order[{name!r}])", p) for name, p in order.items()}
+        checked = lambda name, p: p if isinstance(p, Panels) else count(f"nodes(order[{name!r}])", p)
+        return {name: checked(name, p) for name, p in order.items()}
 
     def reduced(self) -> "Law":
         """The law of θ̄ = (a, s, r[, b]) where the problem has a symmetry: s ~ N(0, γ²/d) along the signal
@@ -138,6 +142,10 @@ class Law(eqx.Module):
     def on(self, problem: Problem) -> "Law":
         """The same law of θ, for a problem whose θ has the same coordinates."""
         return Law(problem, self.marginals, self.names, self.widths)
+
+
+def _rule(marginal: AbstractMarginal, order: int | Panels, width: int) -> Rule:
+    return order.rule(marginal, width) if isinstance(order, Panels) else marginal.rule(order, width)
 
 
 @eqx.filter_jit

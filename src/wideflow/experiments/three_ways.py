@@ -1,0 +1,154 @@
+"""The mean-field limit of a single-index target: the same risk curve in three independent ways.
+
+y = φ(⟨w*, x⟩), x ~ N(0, I_d), a ~ N(0, 1), w ~ N(0, I/d), for φ = erf, relu and tanh; Mei, Montanari and
+Nguyen, PNAS 2018. By symmetry the law of (a, s = ⟨w, w*⟩, r = |P⊥w|) closes. R(ρ_t) comes from
+
+1. `limit`: Gauss nodes of (a, s, r), carried along the reduced flow;
+2. neurons in R^d, unreduced, by gradient flow, with V and U in closed form (tanh: a Hermite series);
+3. neurons in R^d by one-pass SGD on fresh samples.
+
+Ways 2 and 3 start from low-discrepancy points, scrambled anew for every seed, and have a bias that falls with
+the width n; that of way 3 falls with the step η too. The combination
+
+    2R(2n, η/2) − R(n, η)
+
+of two runs of one seed has neither to first order; its mean over seeds has a standard error, to which the
+distance from way 1 is compared."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ..diagnostics.scaling import mean_and_error
+from ..dynamics.flow import GradientFlow
+from ..dynamics.sgd import SGD
+from ..functionals.expectations import ClosedForm
+from ..functionals.risk import Risk
+from ..loop import evolve
+from ..mean_field.limit import limit
+from ..problems.laws import Gaussian
+from ..problems.neurons import Neuron
+from ..problems.problem import Problem
+from ..problems.targets import single_index
+from ..references import REFERENCES
+from ..report.figures import COLOURS, panels
+from ..states.starts import init
+from .base import Check, Experiment, Outcome, finished
+
+LINKS, DIMENSIONS = ("erf", "relu", "tanh"), (5, 50)
+TIMES = (1.0, 2.0, 5.0)  # where the three ways are compared
+CURVE = tuple(np.linspace(0, 5, 21))  # holds TIMES
+TOLERANCE = 1e-4  # of the limit: below the standard errors
+SERIES = 32  # terms of the dual of tanh: seven digits
+FLOW_WIDTH, FLOW_SEEDS, FLOW_RTOL = 128, 10, 1e-4
+SGD_WIDTH, SGD_SEEDS, SGD_STEP, SGD_BATCH = 128, 12, 0.02, 200
+MOST_ERRORS, MOST_APART = 4.0, 4e-3
+
+Say = Callable[[str], None]
+
+
+class Case(NamedTuple):
+    """One link in one dimension: the limit at CURVE, and (mean, error) at TIMES of the other ways."""
+
+    link: str
+    d: int
+    limit: np.ndarray
+    flow: np.ndarray
+    sgd: np.ndarray
+
+
+def problem_of(link: str, d: float) -> Problem:
+    return Problem(x=Gaussian(d), target=single_index(link), neuron=Neuron(link))
+
+
+def limit_risks(problem: Problem, ts: Any, tol: float) -> np.ndarray:
+    """R(ρ_t) at ts, from the reduced characteristics."""
+    return np.asarray(finished(limit(problem, init(problem), ts, tol, progress=False))["risk"])
+
+
+def _combined(runs: Callable[[int, int], Any], seeds: range) -> np.ndarray:
+    """Rows (mean, error) over seeds of 2R(2n, η/2) − R(n, η); `runs(seed, k)` is R for kn and η/k."""
+    values = np.array([2 * runs(seed, 2) - runs(seed, 1) for seed in seeds])
+    return np.array([mean_and_error(column) for column in values.T])
+
+
+def flow_risks(problem: Problem, seeds: range) -> np.ndarray:
+    """Gradient flow of unreduced neurons, extrapolated in the width: rows (mean, error) at TIMES."""
+    flow = GradientFlow(Risk(problem, ClosedForm(SERIES)), rtol=FLOW_RTOL)
+
+    def risks(seed: int, k: int) -> Any:
+        start = init(problem).points(k * FLOW_WIDTH, seed=seed)
+        return finished(evolve(flow, start, TIMES, snapshots=False, progress=False))["risk"]
+
+    return _combined(risks, seeds)
+
+
+def sgd_risks(problem: Problem, seeds: range) -> np.ndarray:
+    """One-pass SGD, extrapolated in width and step at once: rows (mean, error) at TIMES."""
+    risk = Risk(problem, ClosedForm(SERIES))
+
+    def risks(seed: int, k: int) -> Any:
+        start = init(problem).points(k * SGD_WIDTH, seed=seed)
+        sgd = SGD(risk, SGD_STEP / k, SGD_BATCH, one_pass=True)
+        key = jax.random.fold_in(jax.random.key(seed), k)
+        return finished(evolve(sgd, start, TIMES, key=key, snapshots=False, progress=False))["risk"]
+
+    return _combined(risks, seeds)
+
+
+def case(link: str, d: int, say: Say) -> Case:
+    """The three ways for one link and dimension; every way and case has seeds of its own."""
+    problem, first = problem_of(link, d), 1000 * (LINKS.index(link) + 10 * DIMENSIONS.index(d))
+    say(f"{link}, d = {d}: the limit")
+    exact = limit_risks(problem, CURVE, TOLERANCE)
+    say(f"{link}, d = {d}: flow of unreduced neurons, {FLOW_SEEDS} seeds")
+    flow = flow_risks(problem, range(first, first + FLOW_SEEDS))
+    say(f"{link}, d = {d}: SGD on fresh samples, {SGD_SEEDS} seeds")
+    return Case(link, d, exact, flow, sgd_risks(problem, range(first + 500, first + 500 + SGD_SEEDS)))
+
+
+def case_checks(found: Case) -> list[Check]:
+    """Way 2 and way 3 against way 1, in standard errors and absolutely: the worst of TIMES."""
+    exact = np.interp(TIMES, CURVE, found.limit)  # TIMES are points of CURVE
+    checks = []
+    for way, rows in (("flow in R^d", found.flow), ("SGD", found.sgd)):
+        apart = rows[:, 0] - exact
+        z = np.abs(apart) / rows[:, 1]
+        worst, what = int(np.argmax(np.abs(apart))), f"{found.link}, d = {found.d}, {way} − limit"
+        checks.append(Check(f"{what}, in standard errors", "0", float(z.max()), 1.0, 0.0, MOST_ERRORS))
+        gap, error = float(np.abs(apart[worst])), float(rows[worst, 1])
+        checks.append(Check(f"{what}, largest", "0", gap, error, 0.0, MOST_APART))
+    return checks
+
+
+def _draw(cases: list[Case]) -> Any:
+    """Risk curves for each dimension."""
+    with panels(2, width=5.2, height=3.8) as (figure, axes):
+        for found in cases:
+            axis, colour = axes[DIMENSIONS.index(found.d)], COLOURS[LINKS.index(found.link)]
+            axis.plot(CURVE, found.limit, color=colour, lw=1.5, label=f"{found.link}, limit")
+            for marker, rows, shift in (("o", found.flow, -0.07), ("s", found.sgd, 0.07)):
+                style = {"fmt": marker, "ms": 4, "mfc": "white", "capsize": 2, "color": colour}
+                axis.errorbar(np.add(TIMES, shift), rows[:, 0], rows[:, 1], **style)
+        for axis, d in zip(axes, DIMENSIONS, strict=True):
+            axis.plot([], [], "o", mfc="white", color="black", ms=4, label="flow in R$^d$")
+            axis.plot([], [], "s", mfc="white", color="black", ms=4, label="SGD")
+            axis.set(xlabel="time t = kη", ylabel="risk R", yscale="log", title=f"d = {d}")
+            axis.legend(fontsize=8)
+    return figure
+
+
+def run(say: Say) -> Outcome:
+    cases = [case(link, d, say) for link in LINKS for d in DIMENSIONS]
+    return Outcome(tuple(check for found in cases for check in case_checks(found)), _draw(cases))
+
+
+EXPERIMENT = Experiment(
+    "three-ways",
+    "The mean-field limit of a single-index target is the same from the reduced flow, from neurons in R^d "
+    "and from SGD.",
+    REFERENCES["mei2018"],
+    run,
+)

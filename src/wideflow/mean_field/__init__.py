@@ -1,0 +1,1 @@
+"""The mean-field limit to many digits."""

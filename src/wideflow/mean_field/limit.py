@@ -1,0 +1,122 @@
+"""The mean-field limit to many digits: characteristics from Gauss nodes, refined until a tolerance holds."""
+
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .._checks import count, positive, times
+from ..functionals.base import AbstractFunctional
+from ..loop import Observer
+from ..problems.problem import Problem
+from ..problems.radial import RadialNeuron
+from ..problems.symmetry import NoSymmetryError
+from ..run import Run
+from ..states.starts import Law
+from .refinement import LEVELS, refined
+from .resolution import first_resolution
+from .solver import WORK, Solver
+
+
+def limit(
+    problem: Problem,
+    start: Law,
+    ts: Any,
+    tol: float = 1e-6,
+    *,
+    alpha: float = 1.0,
+    penalty: AbstractFunctional | None = None,
+    observe: Mapping[str, Observer] | Iterable[Observer] = (),
+    probes: int = 0,
+    work: float = WORK,
+    progress: bool | None = None,
+) -> Run:
+    """The infinite-width, infinite-sample gradient flow, with the risk to the absolute tolerance `tol`
+    at all times `ts`.
+
+    Gauss nodes of the start are carried along the flow as weighted particles, in the reduced coordinates
+    where the problem has a symmetry (else in its own, for d ≤ 3). Orders of all rules and the time steps
+    are refined until two levels differ little enough: `run.info["error"]` is the estimated error of
+    the risk and `run.info["resolution"]` what it took. A run that could not reach the tolerance within
+    `work` (evaluations of φ for one velocity) has status "stalled" and says how far it came.
+
+    - `alpha`, `penalty`: scale of the network, and a functional to add to the risk (λ·SecondMoment()).
+    - `probes`: so many low-discrepancy points of the start are carried along without weight, for
+      pictures of the moving density (`wf.density`).
+
+    It computes in float64, whatever JAX is set to; `observe` and `progress` are those of `evolve`."""
+    if not isinstance(problem, Problem) or not isinstance(start, Law):
+        raise ValueError(
+            "limit(problem, start, ts) takes a wf.Problem and a law such as wf.init(problem), got a "
+            f"{type(problem).__name__} and a {type(start).__name__}."
+        )
+    asked, tol = times(ts), positive("limit(tol)", tol)
+    single = jnp.result_type(float) == jnp.float32
+    floor = 4 * float(jnp.finfo(jnp.float32).eps) if single else 1e-13
+    if tol < floor:
+        hint = ' Set jax.config.update("jax_enable_x64", True) for more digits.' if single else ""
+        raise ValueError(f"limit(tol) must be {floor:.1e} or more, as a risk is rounded, got {tol:g}.{hint}")
+    own, law = _coordinates(problem, start)
+    show = sys.stderr.isatty() if progress is None else progress
+    with jax.enable_x64(True) if single else nullcontext():
+        solve = Solver(_double(own), _double(law), asked, alpha, penalty, observe, show, work)
+        run, error, finest = refined(solve, first_resolution(law, tol), tol)
+        if probes and run.status == "ok":
+            run = solve(finest, count("limit(probes)", probes))
+    found = {
+        "error": error,
+        "resolution": {name: finest.order(name) for name in finest.dimensions()},
+        "expectation": f"Gauss quadrature of order {finest.x}",
+        "expectation_error": error,
+    }
+    made = {"dynamics": run.provenance["dynamics"] | {"name": "limit", "tol": tol}}
+    made["sources"] = ["mei2018", *run.provenance["sources"]]
+    run = replace(run, info=run.info | found, provenance=run.provenance | made)
+    if run.status == "ok" and not error <= tol:
+        message = (
+            f"The limit is known to {error:.2g}, not to tol = {tol:g}. Either the next level would take more "
+            f"work than allowed ({work:g} evaluations for a velocity): see limit(…, work=…); or {LEVELS} "
+            "levels were not enough, as where a start splits. Ask for less, or take "
+            "start.reduced().points(n) and wf.GradientFlow."
+        )
+        run = replace(run, status="stalled", message=message)
+    return _single(run) if single else run
+
+
+def _coordinates(problem: Problem, start: Law) -> tuple[Problem, Law]:
+    """The problem and start in which the limit is computed."""
+    kind = lambda neuron: getattr(neuron, "blocks", neuron)  # of a reduced one, whatever its order
+    if kind(start.neuron) != kind(problem.neuron) or start.D != problem.D:
+        raise ValueError(
+            f"limit(start) must be a law of θ in R^{problem.D} for {problem.neuron!r}, got one in "
+            f"R^{start.D} for {start.neuron!r}. Use wf.init(problem)."
+        )
+    start = start.on(problem)
+    if isinstance(problem.neuron, RadialNeuron):
+        return problem, start
+    try:
+        return problem.reduced(), start.reduced()
+    except NoSymmetryError as error:
+        if math.isinf(problem.d) or problem.d > 3 or problem.x.default_order() is None:
+            raise NoSymmetryError(
+                f"limit needs a symmetry, or d <= 3 with a law that has Gauss nodes. {error}"
+            ) from error
+        return problem, start
+
+
+def _cast(tree: Any, of: Any, to: Any) -> Any:
+    return jax.tree.map(lambda v: v.astype(to) if getattr(v, "dtype", None) == of else v, tree)
+
+
+def _double(tree: Any) -> Any:
+    return _cast(tree, jnp.float32, jnp.float64)
+
+
+def _single(run: Run) -> Run:
+    rows = tuple(replace(row, state=_cast(row.state, jnp.float64, jnp.float32)) for row in run.rows)
+    return replace(run, rows=rows, final=_cast(run.final, jnp.float64, jnp.float32))

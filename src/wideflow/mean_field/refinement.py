@@ -1,0 +1,76 @@
+"""Resolutions refined until two levels agree."""
+
+import math
+
+import numpy as np
+
+from ..run import Run
+from .resolution import Resolution
+from .solver import Solver
+from .splitting import split, splits
+
+LEVELS = 8
+_GROWTH = 1.5  # of an order that is tried alone, to see its error
+_FINER = 1.25  # of all orders, from the level that is checked to the one that is returned
+_SAFETY = 3.0  # on the error of the mean inside a neuron, which is not followed along the flow
+_SCALE = 0.1  # errors are taken to fall like _SCALE · exp(−κ order): that of a rule with no node at all
+
+
+def refined(solve: Solver, first: Resolution, tol: float) -> tuple[Run, float, Resolution]:
+    """Levels until one and the next finer differ by tol at most; (run, its error, its resolution).
+
+    A level refines the nodes of the start and the time steps. The error that is returned is that of the
+    coarser of the last two, so it is on the safe side. The orders of E over x and of the mean inside
+    the neuron are the same in both; their error is looked at apart, at the states of the run. A start
+    of one coordinate whose levels do not come together is cut into panels."""
+    moving = [name for name in (*first.nodes, "time") if name not in solve.fixed]
+    still = [name for name in ("x", "u") if name not in solve.fixed]
+    base = solve(first)
+    if base.status != "ok":
+        return base, math.inf, first
+    check = _predicted(solve, first, base, tol, moving, still)
+    run, error, resolution, before, growth = base, math.inf, first, None, _FINER
+    panelled = splits(solve)
+    for level in range(LEVELS):
+        finer = check.scaled(moving, growth)
+        if solve.cost(finer) > solve.work:
+            break
+        before = solve(check, like=finer) if before is None else before
+        after = solve(finer)
+        if after.status != "ok":
+            return after, math.inf, finer
+        inner = {n: _SAFETY * solve.static_gap(after, finer, finer.scaled([n], _GROWTH)) for n in still}
+        gap = _gap(after, before)
+        run, resolution, error = after, finer, gap + sum(inner.values()) + 1e-15
+        solve.say(f"level {level + 1}", finer, error)
+        if error <= tol:
+            break
+        coarse = [name for name in still if inner[name] > 0.2 * tol]
+        check, before = finer.scaled(coarse, _GROWTH), None if coarse else after
+        growth = _FINER if gap < 30 * tol else 2.0  # a start that splits has no spectral convergence
+        if panelled is not None and (gap > 30 * tol or level):
+            check, before, growth, panelled = split(solve, panelled, check, tol), None, _FINER, None
+    return run, error, resolution
+
+
+def _predicted(
+    solve: Solver, first: Resolution, base: Run, tol: float, moving: list[str], still: list[str]
+) -> Resolution:
+    """The orders that should bring every dimension's share of the error to its part of tol: each is
+    refined alone, which shows its error, and errors fall exponentially with the order. The two
+    quadratures are refined at the states of the first run, without a run of their own."""
+    share, found = tol / (2 * len(moving + still)), first
+    for name in [name for name in moving + still if name != "time"]:
+        alone = first.scaled([name], _GROWTH)
+        seen = solve.static_gap(base, first, alone) if name in still else _gap(solve(alone), base)
+        rate = math.log(_SCALE / min(max(seen, 1e-16), 0.5 * _SCALE)) / first.order(name)
+        needed = min(math.ceil(math.log(_SCALE / share) / rate), 4 * int(first.order(name)))
+        found = found.with_order(name, max(needed, first.u if name == "u" else 1))
+    return found
+
+
+def _gap(run: Run, other: Run) -> float:
+    """The largest difference of the risk over all times."""
+    if run.status != "ok" or other.status != "ok":
+        return math.inf
+    return float(np.max(np.abs(run["risk"] - other["risk"])))

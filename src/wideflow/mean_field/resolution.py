@@ -1,0 +1,72 @@
+"""How finely a limit is resolved."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..states.marginals import Normal, Panels, Radius
+from ..states.starts import Law
+
+_LEAST_RTOL = 1e-13
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """Gauss orders of the start by part (or panels of one of them), of E over x and of the mean in a
+    reduced neuron, and the tolerance of the time steps."""
+
+    nodes: dict[str, int | Panels]
+    x: int
+    u: int
+    rtol: float
+
+    def dimensions(self) -> list[str]:
+        return [*self.nodes, "x", "u", "time"]
+
+    def order(self, name: str) -> float:
+        """The order of a rule, of panels their nodes altogether; the tolerance of the time steps."""
+        order = {**self.nodes, "x": self.x, "u": self.u, "time": self.rtol}[name]
+        return order.size if isinstance(order, Panels) else order
+
+    def with_order(self, name: str, order: Any) -> "Resolution":
+        if name == "time":
+            return replace(self, rtol=order)
+        if name == "x":
+            return replace(self, x=int(order))
+        if name == "u":
+            return replace(self, u=whole(order))
+        return replace(self, nodes=self.nodes | {name: order if isinstance(order, Panels) else int(order)})
+
+    def scaled(self, names: Iterable[str], factor: float) -> "Resolution":
+        """Orders times `factor` > 1; the tolerance of the time steps by a quarter."""
+        other = self
+        for name in names:
+            panels = self.nodes.get(name)
+            if isinstance(panels, Panels):
+                other = other.with_order(name, replace(panels, order=math.ceil(factor * panels.order)))
+            elif name == "time":
+                other = other.with_order(name, max(self.rtol / 4, _LEAST_RTOL))
+            else:
+                other = other.with_order(name, math.ceil(factor * self.order(name)))
+        return other
+
+
+def whole(order: float) -> int:
+    """An order of the mean in a neuron, in steps of 8: each is compiled anew."""
+    return 8 * math.ceil(order / 8)
+
+
+def first_resolution(law: Law, tol: float) -> Resolution:
+    """A first guess: more nodes for more digits, fewer for coordinates of small spread."""
+    p = 4 + 0.6 * math.log10(1 / tol)
+    nodes: dict[str, int | Panels] = {}
+    for name, marginal in zip(law.names, law.marginals, strict=True):
+        spread = 1.0
+        if isinstance(marginal, Normal):
+            spread = min(1.0, 2 * float(marginal.sd))
+        if isinstance(marginal, Radius):
+            spread = min(1.0, 2 / math.sqrt(4 + marginal.dim))
+        fixed = marginal.points_of(99) != 99
+        nodes[name] = marginal.points_of(99) if fixed else max(2, round(p * spread))
+    return Resolution(nodes, round(2 * p), whole(2.5 * p), 0.1 * tol)

@@ -1,0 +1,128 @@
+"""The flow of the limit at one resolution."""
+
+import math
+import sys
+from dataclasses import replace
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..dynamics.flow import GradientFlow
+from ..functionals.base import AbstractFunctional
+from ..functionals.expectations import Quadrature
+from ..functionals.risk import Risk
+from ..loop import evolve
+from ..problems.nodes import Nodes
+from ..problems.problem import Problem
+from ..problems.radial import RadialNeuron, radius_order
+from ..run import Run
+from ..states.marginals import Panels
+from ..states.particles import Particles
+from ..states.starts import Law
+from .resolution import Resolution
+
+WORK = 3e8  # particles × rows × nodes of a mean: about a second for a velocity on two cores
+_CHEAP = 2e6  # of the same: compiling takes longer than this
+_PAD = 32  # sizes are padded to powers of 2 times this, so that few shapes are compiled
+
+
+class Solver:
+    """Solves at a resolution."""
+
+    def __init__(self, problem, law, ts, alpha, penalty, observe, show, work):
+        self.problem, self.law, self.ts, self.alpha, self.work = problem, law, ts, alpha, work
+        self.penalty, self.observe, self.show = penalty, observe, show
+        self.fixed = [n for n, m in zip(law.names, law.marginals, strict=True) if m.points_of(99) != 99]
+        self.reduced = isinstance(problem.neuron, RadialNeuron)
+        if not self.reduced:
+            self.fixed.append("u")
+
+    def static_gap(self, run: Run, resolution: Resolution, other: Resolution) -> float:
+        """How far the risk at the states of a run depends on the orders of x and u."""
+        states: list[Any] = [run.rows[i].state for i in {0, len(run.rows) // 2, len(run.rows) - 1}]
+
+        def risks(level: Resolution) -> np.ndarray:
+            problem, _ = self.at(level)
+            risk = Risk(problem, Quadrature(level.x))
+            same = [Particles(s.theta, s.weights, s.alpha, problem.neuron) for s in states]
+            return np.array([float(risk.value(s)) for s in same])
+
+        return float(np.max(np.abs(risks(resolution) - risks(other))))
+
+    def at(self, resolution: Resolution) -> tuple[Problem, Law]:
+        if not self.reduced:
+            return self.problem, self.law
+        neuron = self.problem.neuron.coarser(resolution.u)
+        problem = replace(self.problem, neuron=neuron)
+        return problem, self.law.on(problem)
+
+    def cost(self, resolution: Resolution) -> float:
+        """Evaluations of φ for one velocity."""
+        x = self.problem.x
+        blocks = getattr(x, "blocks", ()) if self.reduced else ()
+        signal = x.d - len(blocks)
+        rows = float(resolution.x) ** signal * math.prod(radius_order(resolution.x, dim) for dim in blocks)
+        means = float(resolution.u) ** len(blocks) if self.reduced else 1.0
+        return self.law.size(resolution.nodes) * rows * means
+
+    def say(self, what: str, resolution: Resolution, error: float) -> None:
+        if self.show:
+            orders = ", ".join(f"{n} {resolution.order(n):g}" for n in resolution.dimensions())
+            print(f"limit, {what}: risk to {error:.1g} ({orders})", file=sys.stderr, flush=True)
+
+    def __call__(self, resolution: Resolution, probes: int = 0, like: Resolution | None = None) -> Run:
+        """The flow at this resolution; padded to the sizes of `like`, whose program it then shares, where
+        that costs little."""
+        problem, law = self.at(resolution)
+        nodes = lambda level: law.nodes(level.nodes, self.alpha, least=_least(level))
+        particles = nodes(resolution)
+        theta, weights = particles.theta, particles.weights
+        rows: Any = problem.quadrature(resolution.x)
+        sizes = (0, 0)
+        if like is not None and self.cost(like) < _CHEAP:
+            finer: Any = problem.quadrature(like.x)
+            sizes = nodes(like).n, finer.m
+        if probes:
+            theta = jnp.concatenate([theta, law.points(probes).theta])
+        size, theta = len(theta), _padded(theta, sizes[0], "edge")
+        weights = _padded(weights, len(theta))
+        particles = Particles(theta, weights, self.alpha, particles.neuron)
+        pad = lambda v, mode="edge": _padded(v, sizes[1], mode)
+        rows = Nodes(pad(rows.x), pad(rows.y), pad(rows.weights, "constant"))
+        functional: AbstractFunctional = Risk(problem, Quadrature(resolution.x)).on(rows)
+        if self.penalty is not None:
+            functional = functional + self.penalty
+        flow = GradientFlow(functional, rtol=resolution.rtol, solver=_method(resolution.rtol))
+        return _cut(evolve(flow, particles, self.ts, observe=self.observe, progress=False), size)
+
+
+def _least(level: Resolution) -> float:
+    """The least weight of a node that is kept: of panels every one, as their places are read later."""
+    panels = any(isinstance(order, Panels) for order in level.nodes.values())
+    return 0.0 if panels else 1e-3 * level.rtol**2
+
+
+def _padded(array: Any, least: int = 0, mode: str = "constant") -> Any:
+    """Rows up to the next size that is compiled, as copies of the last one or zeros."""
+    size = _PAD
+    while size < max(len(array), least):
+        size *= 2
+    return jnp.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1), mode=mode)
+
+
+def _cut(run: Run, n: int) -> Run:
+    """The run with the first n particles of its states, without the padding."""
+
+    def cut(state: Any) -> Any:
+        return Particles(state.theta[:n], state.weights[:n], state.alpha, state.neuron) if state else state
+
+    rows = tuple(replace(row, state=cut(row.state)) for row in run.rows)
+    return replace(run, rows=rows, final=cut(run.final))
+
+
+def _method(rtol: float) -> Any:
+    """Tsit5, or a method of order 8 where many digits are asked for."""
+    import diffrax
+
+    return diffrax.Dopri8() if rtol < 1e-8 else None
