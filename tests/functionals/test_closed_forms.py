@@ -90,6 +90,23 @@ def test_link_without_a_common_closed_form(link):
     assert np.allclose(exact.velocity(p), by_hand.velocity(p), rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("labels", ["single-index", "two Gaussians"])
+def test_activation_without_a_dual_by_its_series(labels):
+    law = wf.Gaussian(2) if labels == "single-index" else wf.two_gaussians(2, 0.3)
+    target = {"target": wf.single_index("tanh")} if labels == "single-index" else {}
+    problem = wf.Problem(x=law, neuron=wf.Neuron("tanh"), **target)
+    with pytest.raises(ValueError, match="ClosedForm\\(order\\)"):
+        wf.Risk(problem, wf.ClosedForm())
+    series, gauss = wf.Risk(problem, wf.ClosedForm(64)), wf.Risk(problem, wf.Quadrature(128))
+    p = particles(problem, scale=0.5)
+    # variances below 1: ten digits of the dual with 64 terms, two fewer for its derivative
+    assert float(series.value(p)) == pytest.approx(float(gauss.value(p)), abs=1e-8)
+    assert np.allclose(series.velocity(p), gauss.velocity(p), rtol=0, atol=1e-6)
+    rough = wf.Risk(problem, wf.ClosedForm(12))
+    assert "tanh–tanh to order 12" in rough.way(p)
+    assert abs(float(rough.value(p) - gauss.value(p))) <= rough.error(p)
+
+
 HIGH = {
     "relu teacher, full covariance": dict(
         x=wf.Gaussian(6, covariance(6)),

@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate
+from scipy.special import betainc, ndtr
 
 import wideflow as wf
+from wideflow.problems import sphere_mean as sphere_mean_module
 from wideflow.problems.activations import Activation, activation
 from wideflow.problems.gauss import gauss_legendre
 from wideflow.problems.neurons import Ridge
@@ -68,6 +70,20 @@ def test_a_broken_line_is_the_cut_rule():
         assert np.allclose(
             sphere_mean(RAMPS, h, rho, dim, 40), sphere_mean(same, h, rho, dim, 40), atol=1e-11
         )
+
+
+@pytest.mark.parametrize("dim", [2, 3, 7, 40, 1000, math.inf])
+def test_distribution_of_one_coordinate(dim):
+    """P(u < c) as a series, against the incomplete beta function and the normal distribution function."""
+    reach = sphere_mean_module.reach_of(dim)
+    angle = np.linspace(-reach, reach, 501)
+    found = sphere_mean_module._distribution(jnp.asarray(angle), dim)
+    sine = np.sin(angle / math.sqrt(dim)) if math.isfinite(dim) else angle
+    exact = ndtr(angle)
+    if math.isfinite(dim):
+        exact = 0.5 + 0.5 * np.sign(sine) * betainc(0.5, (dim - 1) / 2, sine**2)
+    # cos^{dim−2} loses a digit for each of dim
+    assert np.max(np.abs(found - exact)) < 1e-14 * (1 + dim / 50 if math.isfinite(dim) else 1)
 
 
 def test_no_spread_is_the_activation():

@@ -10,10 +10,10 @@ Conventions. The paper's risk is E(y − f)² = 2R, R = ½E(y − f)² being the
 axis and in the checks. The paper's flow is ∂tρ = 2ξ∇·(ρ∇Ψ), the library's ∂tρ = ∇·(ρ∇Ψ): with ξ = 1 the
 paper's time t is the library's 2t. Times here are the library's, t = kη.
 
-Quantiles of the start are carried along as particles of equal weight, not Gauss nodes: for large Δ a point
-of the start divides neurons that shrink from neurons that grow, and ρ̄_t depends on it as a step does. Two
-resolutions give the error of the limit, to which that of a sampled risk is added. SGD may differ from it
-by the variance of f at finite width, Var σ/n ≤ 5²/800 ≈ 0.03 in 2R, and by gradient noise, of order
+The limit is taken by `limit` at two tolerances, whose difference is the error of the mean radius; for large Δ
+a point of the start divides neurons that shrink from neurons that grow, and panels of the start are cut
+around it. To the error of the limit that of a sampled risk is added. SGD may differ from it by the variance
+of f at finite width, Var σ/n ≤ 5²/800 ≈ 0.03 in 2R, and by gradient noise, of order
 η tr(K)/batch · E(y − f)²/2 ≈ 0.01."""
 
 from collections.abc import Callable
@@ -28,6 +28,7 @@ from ..dynamics.sgd import SGD
 from ..functionals.expectations import Quadrature, Sample
 from ..functionals.risk import Risk
 from ..loop import Observer, evolve
+from ..mean_field.limit import limit
 from ..problems.activations import activation
 from ..problems.laws import two_gaussians
 from ..problems.neurons import Neuron
@@ -42,7 +43,7 @@ KNOTS = ((0.5, -2.5), (1.5, 7.5))
 DIMENSION, SCALE, DELTAS = 40, 0.8, (0.2, 0.4, 0.6, 0.8)
 WIDTH, STEP, BATCH, SAMPLE = 800, 4e-3, 100, 2**14
 TIMES = STEP * np.round(np.concatenate([[0.0], np.geomspace(0.02, 40, 26)]) / STEP)  # whole steps
-LEVELS = ((256, 30), (512, 39))  # (points of the start, order of E over x), the second to compare with
+LIMITS = (4e-3, 1e-3)  # tolerances of R, the second to compare with
 TOLERANCE = 0.05  # on 2R and on the mean radius
 
 
@@ -60,11 +61,11 @@ def mean_radius(t: float, state: Any) -> Any:
 OBSERVED: dict[str, Observer] = {"radius": mean_radius}
 
 
-def radial_flow(problem: Problem, scale: float, ts: Any, points: int, order: int) -> Run:
-    """The limit from w ~ N(0, (scale²/d) I): `points` quantiles of |w|, E over x by `order` nodes."""
-    reduced = problem.reduced(order // 3)
-    start = init(problem, w=scale).reduced().on(reduced).points(points)
-    flow = GradientFlow(Risk(reduced, Quadrature(order)), rtol=1e-5)
+def radial_flow(problem: Problem, scale: float, ts: Any, points: int, order: int, rtol: float) -> Run:
+    """The flow from w ~ N(0, (scale²/d) I): `points` quantiles of |w|, E over x by `order` nodes."""
+    reduced = problem.reduced()
+    start = init(problem, w=scale).reduced().points(points)
+    flow = GradientFlow(Risk(reduced, Quadrature(order)), rtol=rtol)
     return finished(evolve(flow, start, ts, observe=OBSERVED, snapshots=False, progress=False))
 
 
@@ -102,12 +103,14 @@ def run(say: Callable[[str], None]) -> Outcome:
     found, checks = {}, []
     for i, delta in enumerate(DELTAS):
         problem = problem_of(DIMENSION, delta)
-        say(f"Δ = {delta:g}: the limit at two resolutions ({i + 1} of {len(DELTAS)})")
-        rough, fine = (radial_flow(problem, SCALE, TIMES, *level) for level in LEVELS)
+        say(f"Δ = {delta:g}: the limit to two tolerances ({i + 1} of {len(DELTAS)})")
+        start = init(problem, w=SCALE)
+        solve = lambda tol, p=problem, s=start: limit(p, s, TIMES, tol, observe=OBSERVED, progress=False)
+        rough, fine = (finished(solve(tol)) for tol in LIMITS)
         say(f"Δ = {delta:g}: one-pass SGD, {round(TIMES[-1] / STEP)} steps of {BATCH} samples")
         net = sgd(problem, i)
         errors = np.abs(curves(fine) - curves(rough)).max(axis=1)
-        errors[0] += 2 * net.info["expectation_error"]  # one standard error of the sample
+        errors[0] = 2 * (fine.info["error"] + net.info["expectation_error"])  # and one s.e. of the sample
         found[delta] = (fine.t, curves(fine), curves(net))
         gaps = np.abs(curves(net) - curves(fine)).max(axis=1)
         for what, gap, error in zip(("2R", "∫r dρ"), gaps, errors, strict=True):

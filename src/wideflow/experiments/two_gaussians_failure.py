@@ -7,9 +7,9 @@ a part of the neurons collapses; κ* is where that is half of them. The limit mo
 
     ṙ = −∂_rΨ(r; ρ_t) = E[(y − f(q)) ∂_rσ̄(q; r)],   σ̄(q; r) = E_u σ(r q u), |x| = √d q.
 
-As σ has a kink at 0, Ψ has one at r = 0, like |w|: a neuron comes to rest there in finite time, and no method
-for smooth velocities gets past it. So the flow is that of descent with projection, r ← max(0, r − η∂_rΨ),
-with steps that grow with time; its error is of order η, and a second resolution tells it.
+As σ has a kink at 0, Ψ has one at r = 0, like |w|: a neuron comes to rest there in finite time, where the
+library's flow holds it. The two curves are `limit`, to a tolerance; κ* and the final risks against κ come
+from the flow of quantiles of the start, which the bisection can afford, at two resolutions.
 
 Conventions. The paper's risk is E(y − f)² = 2R, R = ½E(y − f)² being the library's; it is the one on the axes
 and in the checks. The paper's flow is ∂tρ = 2ξ∇·(ρ∇Ψ), the library's ∂tρ = ∇·(ρ∇Ψ): with ξ = 1 the paper's
@@ -17,10 +17,8 @@ time t is the library's 2t. Times here are the library's, t = kη."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,72 +27,44 @@ from ..dynamics.sgd import SGD
 from ..functionals.expectations import Sample
 from ..functionals.risk import Risk
 from ..loop import evolve
+from ..mean_field.limit import limit
 from ..problems.problem import Problem
 from ..references import REFERENCES
 from ..report.figures import COLOURS, panels
 from ..run import Run
 from ..states.starts import init
 from .base import Check, Experiment, Outcome, finished
-from .two_gaussians_dynamics import OBSERVED, problem_of
+from .two_gaussians_dynamics import OBSERVED, curves, problem_of, radial_flow
 
 KNOTS = ((0.0, -2.5), (0.5, -4.0), (1.5, 7.5))
 DIMENSION, DELTA, FAILS, SUCCEEDS = 320, 0.5, 0.1, 0.4
-TIME, LARGEST = 10.0, 0.02  # the end, and the largest step
+TIME = 10.0
+TIMES = np.concatenate([[0.0], np.geomspace(2e-3, TIME, 60)])
 SCALES = np.concatenate([[0.1, 0.14], np.linspace(0.17, 0.24, 15), [0.28, 0.34, 0.4]])
 DECIDED = 2.0  # a time at which each neuron has gone one way or the other
 BRACKET = 1e-4  # width of the last one for κ*
 NEAR_ZERO = 1e-2  # a radius below it counts as collapsed
-LEAST = 1e-9  # stands for r = 0, where ∂_rσ̄ is that from the right
+ORDER = 39  # of E over x
+TOLERANCE = 1e-3  # of the limit
 WIDTH, STEP, BATCH, SAMPLE = 400, 1e-3, 100, 2**13
 SGD_TIMES = STEP * np.round(np.concatenate([[0.0], np.geomspace(0.01, 2, 10)]) / STEP)
 
 
-@eqx.filter_jit
-def _descent(neuron: Any, nodes: Any, r: Any, steps: Any) -> tuple[Any, Any]:
-    """Projected descent of the radii; 2R and the mean radius before each step."""
-
-    def move(r, step):
-        sigma = lambda r: neuron.features(neuron.unpack(r[:, None]), nodes.x)
-        mean, slope = jax.jvp(sigma, (r,), (jnp.ones_like(r),))
-        u = nodes.y - jnp.mean(mean, axis=0)
-        seen = nodes.weights @ u**2, jnp.mean(r)
-        return jnp.maximum(LEAST, r + step * (slope @ (nodes.weights * u))), seen
-
-    return jax.lax.scan(move, r, steps)
-
-
-def grid(growth: float, end: float) -> np.ndarray:
-    """Times whose steps grow by the factor 1 + growth up to the largest one."""
-    steps = np.minimum(1e-2 * growth * (1 + growth) ** np.arange(20 / growth), LARGEST)
-    ts = np.concatenate([[0.0], np.cumsum(steps)])
-    return ts[: np.searchsorted(ts, end) + 1]
-
-
 @dataclass(frozen=True)
-class Limit:
-    """The limit with so many quantiles of the start, order of E over x, and growth of the steps."""
+class Quantiles:
+    """The flow of so many quantiles of the start, to this tolerance of its steps."""
 
     problem: Problem
     points: int
-    order: int
-    growth: float
+    rtol: float
 
-    @cached_property
-    def parts(self) -> tuple[Any, Any, Any]:
-        """The reduced neuron, the nodes, and the radii of the start for κ = 1."""
-        reduced = self.problem.reduced(self.order // 3)
-        start = init(self.problem, w=1.0).reduced().points(self.points)
-        return reduced.neuron, reduced.quadrature(self.order), start.theta[:, 0]
-
-    def __call__(self, kappa: float, end: float = TIME) -> tuple[np.ndarray, np.ndarray]:
-        """Radii at the end; rows t, 2R and ∫r dρ."""
-        (neuron, nodes, radii), ts = self.parts, grid(self.growth, end)
-        r, seen = _descent(neuron, nodes, kappa * radii, jnp.asarray(np.diff(ts)))
-        return np.asarray(r), np.array([ts[:-1], *seen])
+    def __call__(self, kappa: float, end: float) -> Run:
+        return radial_flow(self.problem, kappa, [end], self.points, ORDER, self.rtol)
 
     def collapsed(self, kappa: float) -> float:
         """The part of the neurons that ends at w = 0."""
-        return float(np.mean(self(kappa, DECIDED)[0] < NEAR_ZERO))
+        radii = np.asarray(self(kappa, DECIDED).final.theta[:, 0])
+        return float(np.mean(radii < NEAR_ZERO))
 
     def transition(self) -> float:
         """κ* by bisection."""
@@ -137,25 +107,30 @@ def _draw(seen: dict[float, Any], nets: dict[float, Run], ends: np.ndarray, tran
 
 def run(say: Callable[[str], None]) -> Outcome:
     problem = problem_of(DIMENSION, DELTA, KNOTS)
-    rough, fine = Limit(problem, 128, 30, 0.02), Limit(problem, 256, 39, 0.01)
-    say("the limit from both starts, at two resolutions")
-    seen = {kappa: fine(kappa)[1] for kappa in (FAILS, SUCCEEDS)}
-    errors = {kappa: np.abs(seen[kappa][1:, -1] - rough(kappa)[1][1:, -1]) for kappa in seen}
+    rough, fine = Quantiles(problem, 128, 1e-4), Quantiles(problem, 256, 2e-5)
+    say("the limit from both starts")
+    starts = {kappa: init(problem, w=kappa) for kappa in (FAILS, SUCCEEDS)}
+    limits = {
+        kappa: finished(limit(problem, start, TIMES, TOLERANCE, observe=OBSERVED, progress=False))
+        for kappa, start in starts.items()
+    }
+    seen = {kappa: (TIMES, *curves(run)) for kappa, run in limits.items()}
     say("κ* by bisection, at two resolutions")
     transition, other = fine.transition(), rough.transition()
     say(f"κ* = {transition:.4f} ({other:.4f}); the final risk for {len(SCALES)} values of κ")
-    ends = np.array([rough(kappa)[1][1, -1] for kappa in SCALES])
+    ends = np.array([2 * float(rough(kappa, TIME)["risk"][-1]) for kappa in SCALES])
     nets, final = {}, {}
     for kappa in seen:
         say(f"one-pass SGD from κ = {kappa:g}, {round(SGD_TIMES[-1] / STEP)} steps of {BATCH} samples")
         net = nets[kappa] = sgd(problem, kappa)
         final[kappa] = 2 * float(net["risk"][-1]), 2 * net.info["expectation_error"]
     doubt, end = abs(transition - other) + BRACKET, f"2R at t = {SGD_TIMES[-1]:g}"
-    (risk_low, radius_low), (risk_high, _) = (seen[kappa][1:, -1] for kappa in (FAILS, SUCCEEDS))
+    (risk_low, radius_low), (risk_high, _) = (curves(run)[:, -1] for run in limits.values())
+    errors = [2 * run.info["error"] for run in limits.values()]
     checks = (
-        Check(f"κ = {FAILS}: final mean radius", "0", radius_low, errors[FAILS][1], 0.0, NEAR_ZERO),
-        Check(f"κ = {FAILS}: final 2R, that of f = σ(0)", "7.25", risk_low, errors[FAILS][0], 7.2, 7.3),
-        Check(f"κ = {SUCCEEDS}: final 2R", "much lower", risk_high, errors[SUCCEEDS][0], 0.0, 0.1),
+        Check(f"κ = {FAILS}: final mean radius", "0", radius_low, TOLERANCE, 0.0, NEAR_ZERO),
+        Check(f"κ = {FAILS}: final 2R, that of f = σ(0)", "7.25", risk_low, errors[0], 7.2, 7.3),
+        Check(f"κ = {SUCCEEDS}: final 2R", "much lower", risk_high, errors[1], 0.0, 0.1),
         Check("κ*, half of the neurons collapse", "0.1 … 0.4", transition, doubt, 0.11, 0.39),
         Check("error of κ*", "3 digits", doubt, BRACKET, 0.0, 1e-3),
         Check(f"SGD from κ = {FAILS}: {end}", "7.25", *final[FAILS], 7.0, 7.5),

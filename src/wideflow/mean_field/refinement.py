@@ -30,7 +30,7 @@ def refined(solve: Solver, first: Resolution, tol: float) -> tuple[Run, float, R
         return base, math.inf, first
     check = _predicted(solve, first, base, tol, moving, still)
     run, error, resolution, before, growth = base, math.inf, first, None, _FINER
-    panelled = splits(solve)
+    panelled, seen = splits(solve), math.inf
     for level in range(LEVELS):
         finer = check.scaled(moving, growth)
         if solve.cost(finer) > solve.work:
@@ -47,8 +47,9 @@ def refined(solve: Solver, first: Resolution, tol: float) -> tuple[Run, float, R
             break
         coarse = [name for name in still if inner[name] > 0.2 * tol]
         check, before = finer.scaled(coarse, _GROWTH), None if coarse else after
-        growth = _FINER if gap < 30 * tol else 2.0  # a start that splits has no spectral convergence
-        if panelled is not None and (gap > 30 * tol or level):
+        slow = gap > seen / (4.0 if growth == _FINER else 16.0)  # a start that splits: not spectral
+        seen, growth = gap, _FINER if gap < 30 * tol else 2.0
+        if slow and panelled is not None:
             check, before, growth, panelled = split(solve, panelled, check, tol), None, _FINER, None
     return run, error, resolution
 

@@ -5,6 +5,8 @@ time 0 to the same at time t is smooth, but steeper and steeper around that poin
 for the whole start errs by 1/p. On panels, cut again and again where the map is steep, the mass whose fate is
 not known falls by the number of parts at every cut."""
 
+import math
+
 import numpy as np
 from numpy.polynomial import legendre
 from scipy.special import ndtri
@@ -35,7 +37,7 @@ def _coordinates(solve: Solver) -> list[str]:
 def split(solve: Solver, name: str, resolution: Resolution, tol: float) -> Resolution:
     """The resolution with panels for this part, cut until each one misses a share of `tol`."""
     reach = float(ndtri(1 - 1e-3 * tol))  # the rest weighs nothing
-    panels = Panels(tuple(np.linspace(-reach, reach, 13)))
+    panels = Panels(tuple(np.linspace(-reach, reach, 13)), max(6, round(1.2 * math.log10(1 / tol))))
     for _ in range(_CUTS):
         level = resolution.with_order(name, panels)
         if solve.cost(level) > solve.work:

@@ -47,6 +47,7 @@ def linear_limit(t, d):
 
 
 TIMES = [0.5, 1.0, 2.0]
+LONG = {"a start that splits": [1.0, 10.0, 40.0]}
 # (problem, start, α, tol); the truth is the same at a tolerance a thirtieth as large
 HONEST = {
     "erf, d = ∞": (single_index(), {}, 1.0, 1e-4),
@@ -57,6 +58,8 @@ HONEST = {
     "sin, on a sphere": (single_index("sin", law=wf.Sphere(10)), {"a": wf.Signs()}, 1.0, 1e-3),
     "two gaussians": (wf.Problem(x=wf.two_gaussians(40, 0.6), neuron=wf.Neuron(RAMPS, output="unit")),
                       {"w": 0.8}, 1.0, 1e-3),
+    "a start that splits": (wf.Problem(x=wf.two_gaussians(40, 0.8), neuron=wf.Neuron(RAMPS, output="unit")),
+                            {"w": 0.8}, 1.0, 1e-2),
     "bias": (single_index("tanh", bias=True, output="unit"), {"b": wf.Uniform()}, 1.0, 1e-4),
 }  # fmt: skip
 
@@ -65,9 +68,9 @@ HONEST = {
 @pytest.mark.parametrize("name", HONEST)
 def test_the_error_is_honest(name):
     problem, start, alpha, tol = HONEST[name]
-    law = wf.init(problem, **start)
-    run = wf.limit(problem, law, TIMES, tol, alpha=alpha)
-    truth = wf.limit(problem, law, TIMES, tol / 30, alpha=alpha)
+    law, ts = wf.init(problem, **start), LONG.get(name, TIMES)
+    run = wf.limit(problem, law, ts, tol, alpha=alpha)
+    truth = wf.limit(problem, law, ts, tol / 30, alpha=alpha)
     assert run.status == truth.status == "ok"
     assert run.info["error"] <= tol
     assert np.max(np.abs(run["risk"] - truth["risk"])) <= 10 * run.info["error"] + truth.info["error"]
@@ -112,6 +115,31 @@ def test_past_a_saddle():
     found = [float(state.theta[0, 0]) for state in run.states]
     assert abs(found[0] - repels) < 0.02 and found[-1] > 2 * repels  # it waited, and got away
     assert np.allclose(found, path.y[0], atol=1e-4)
+
+
+def test_a_start_that_splits():
+    """Two Gaussians, Δ = 0.8, t = 40: neurons below a radius of the start shrink, those above it grow.
+    Against quantiles of the start, of which 512 know its place to 1/512 of the mass; what hangs on
+    that is the jump of Ψ there, below 1."""
+    problem = wf.Problem(x=wf.two_gaussians(40, 0.8), neuron=wf.Neuron(RAMPS, output="unit"))
+    start = wf.init(problem, w=0.8)
+    run = wf.limit(problem, start, [1.0, 40.0], 1e-3)
+    assert run.status == "ok" and run.info["error"] <= 1e-3
+    flow = wf.GradientFlow(wf.Risk(problem.reduced(), wf.Quadrature(39)), rtol=1e-4)
+    other = wf.evolve(flow, start.reduced().points(512), [1.0, 40.0])
+    assert np.allclose(run["risk"], other["risk"], rtol=0, atol=2e-3)
+    radii = np.asarray(run.final.theta[:, 0])
+    assert radii.min() < 0.5 < 2 < radii.max()
+
+
+def test_neurons_that_come_to_rest_at_zero():
+    """σ with a kink at 0 pulls neurons below a radius to w = 0 in finite time. There f = σ(0) = −2.5, and
+    R = ½·½(1.5² + 3.5²) exactly; no neuron leaves again, and the steps do not collapse."""
+    problem = wf.Problem(x=wf.two_gaussians(320, 0.5), neuron=wf.Neuron(FAILING, output="unit"))
+    run = wf.limit(problem, wf.init(problem, w=0.1), [0.05, 0.1, 1.0, 10.0], 1e-4)
+    assert run.status == "ok" and run.info["error"] <= 1e-4
+    assert np.allclose(run["risk"][1:], 3.625, rtol=0, atol=1e-9)
+    assert float(jnp.max(run.final.theta)) <= 1e-12 <= float(jnp.min(run.final.theta))
 
 
 def test_penalty_and_probes():
