@@ -169,7 +169,7 @@ def test_density_of_probes():
         wf.density(run.final, "rr", grid)
 
 
-def test_single_precision_session_gets_the_same_digits():
+def test_single_precision_gets_the_same_digits():
     """The limit computes in double precision whatever JAX is set to, and hands back what JAX is set to."""
     problem = single_index()
     wanted = wf.limit(problem, wf.init(problem), [1.0], 1e-5)
@@ -188,6 +188,9 @@ def test_tolerance_out_of_reach_is_a_status():
     assert run.status == "stalled" and run.info["error"] > 1e-9 and "work" in run.message
 
 
+OTHER = wf.init(single_index("erf", 9, bias=True, output="unit"), b=1.0).reduced()  # (s, r, b), not (a, s, r)
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -196,18 +199,32 @@ def test_tolerance_out_of_reach_is_a_status():
         ({"ts": [2.0, 1.0]}, "increase strictly"),
         ({"start": 3}, "a law such as"),
         ({"start": wf.init(single_index("erf", 30))}, "R\\^10 .* got one in R\\^31"),
+        ({"problem": single_index("erf", 9).reduced(), "start": OTHER}, "got one in R\\^3 for"),
+        ({"probes": -3}, "probes"),
+        ({"work": 0.0}, "work"),
+        ({"penalty": 3}, "SecondMoment"),
         (
             {"problem": wf.Problem(x=wf.Gaussian(9), target=lambda x: x[0], neuron=wf.Neuron("erf"))},
             "symmetry",
         ),
     ],
-    ids=["below rounding", "negative", "times", "no law", "another dimension", "no symmetry"],
+    ids=[
+        "below rounding",
+        "negative",
+        "times",
+        "no law",
+        "another dimension",
+        "another neuron",
+        "probes",
+        "work",
+        "penalty",
+        "no symmetry",
+    ],
 )
 def test_bad_input(change, says):
     problem = change.get("problem", single_index("erf", 9))
-    given = {"start": wf.init(problem), "ts": [1.0], "tol": 1e-3} | {
-        k: v for k, v in change.items() if k != "problem"
-    }
+    start = change.get("start") or wf.init(problem)
+    given = {"start": start, "ts": [1.0], "tol": 1e-3} | {k: v for k, v in change.items() if k != "problem"}
     with pytest.raises(ValueError, match=says):
         wf.limit(problem, **given)
 

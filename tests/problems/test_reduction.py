@@ -86,6 +86,14 @@ def test_distribution_of_one_coordinate(dim):
     assert np.max(np.abs(found - exact)) < 1e-14 * (1 + dim / 50 if math.isfinite(dim) else 1)
 
 
+def test_a_function_that_is_only_called_relu():
+    """A closed form is chosen for the library's own activations, not for a name."""
+    fn = lambda h: jnp.maximum(h, 0.0) ** 2
+    named, other = (Activation(name, fn, kinks=(0.0,)) for name in ("relu", "ramp squared"))
+    h, rho = jnp.array([0.3, -1.0]), jnp.array([0.7, 1.2])
+    assert np.allclose(sphere_mean(named, h, rho, 9, 24), sphere_mean(other, h, rho, 9, 24), atol=1e-14)
+
+
 def test_no_spread_is_the_activation():
     h = jnp.array([-1.0, 0.2, 1.0, 2.0])
     for phi in ("relu", "erf", RAMPS):

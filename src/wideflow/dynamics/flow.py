@@ -36,7 +36,8 @@ class Carry(eqx.Module):
 
 
 class GradientFlow(AbstractDynamics):
-    """θ̇_j = −(1/α)∇Ψ(θ_j; ρ_t), the Wasserstein gradient flow of the functional's energy.
+    """θ̇_j = −(1/α)∇Ψ(θ_j; ρ_t), the Wasserstein gradient flow of the functional's energy. Where θ has a
+    domain (radii of a reduced problem are not negative), a particle that reaches its end is held there.
 
     Each step keeps its estimated error below atol + rtol·|θ| (root mean square over all
     coordinates); by default rtol is 1e-6 in float64 and 1e-4 in float32, whose rounding would

@@ -7,6 +7,8 @@ from typing import Any
 from ..diagnostics.scaling import Slope
 from ..run import Run
 
+Say = Callable[[str], None]
+
 
 @dataclass(frozen=True)
 class Check:
@@ -48,7 +50,7 @@ class Experiment:
     name: str
     claim: str
     source: str
-    run: Callable[[Callable[[str], None]], Outcome]
+    run: Callable[[Say], Outcome]
 
 
 def finished(run: Run) -> Run:

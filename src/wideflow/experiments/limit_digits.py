@@ -9,14 +9,13 @@ of |P⊥w|² has a variance of order 1/d, R_d is a power series in 1/d: with R_d
 gives R_∞, which must be that of the library's own d = inf."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..references import REFERENCES
 from ..report.figures import COLOURS, panels
-from .base import Check, Experiment, Outcome
+from .base import Check, Experiment, Outcome, Say
 from .three_ways import limit_risks, problem_of
 
 TABLE = {  # (t, digits as known) by dimension
@@ -26,8 +25,6 @@ TABLE = {  # (t, digits as known) by dimension
 TOLERANCES = {math.inf: 2e-11, 50: 2e-7}  # a fifth of the last digit
 DIMENSIONS, TOLERANCE = (50, 100, 200), 2e-6  # for the extrapolation
 MOST_APART = 3e-5  # the term in 1/d³, and the tolerance, which the fit multiplies by 4
-
-Say = Callable[[str], None]
 
 
 def table_checks(say: Say) -> tuple[list[Check], dict[float, float]]:

@@ -44,7 +44,7 @@ from ..references import REFERENCES
 from ..report.figures import COLOURS, panels
 from ..states.particles import Particles
 from ..states.starts import init
-from .base import Check, Experiment, Outcome, finished, slope_check
+from .base import Check, Experiment, Outcome, Say, finished, slope_check
 
 DIMENSION, TIME = 50, 2.0
 RTOL = 1e-11
@@ -79,7 +79,7 @@ def _padded(particles: Particles) -> Particles:
     return Particles(theta, np.pad(particles.weights, (0, more)), neuron=particles.neuron)
 
 
-def errors_of(phi: str, part: str, say: Callable[[str], None]) -> np.ndarray:
+def errors_of(phi: str, part: str, say: Say) -> np.ndarray:
     """R_p − R_reference, with its sign, for the orders p of one part of the start."""
     say(f"{phi}: {len(ORDERS[part]) + 1} orders of the nodes of {part}")
     exact = risk_at_end(phi, OTHERS | {part: REFERENCE[part]})
@@ -175,7 +175,7 @@ def _draw(curves: Curves, laws: Laws) -> Any:
     return figure
 
 
-def run(say: Callable[[str], None]) -> Outcome:
+def run(say: Say) -> Outcome:
     curves = {(phi, "a"): errors_of(phi, "a", say) for phi in SMOOTH}
     curves |= {("erf", part): errors_of("erf", part, say) for part in ("s", "r")}
     say("relu with its kink not cut")

@@ -12,7 +12,6 @@ The bound is on a function of the network f; its two terms are measured on f its
 The set-up keeps to where the two terms rule alone: η ≪ 1/D² and n ≫ D. The limit f_∞ is the flow of
 Gauss nodes of the start as weighted particles, exact to many more digits than are needed."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -32,7 +31,7 @@ from ..references import REFERENCES
 from ..report.figures import COLOURS, panels, power_law
 from ..states.particles import Particles
 from ..states.starts import init
-from .base import Experiment, Outcome, finished, slope_check
+from .base import Experiment, Outcome, Say, finished, slope_check
 
 DIMENSION, TIME, SEEDS = 2, 2.0, 64
 STEPS = tuple(2.0**-k for k in range(5, 11))
@@ -50,7 +49,7 @@ def _squared_gap(f: Any, g: Any) -> float:
     return float(jnp.mean((f - g) ** 2))
 
 
-def step_law(problem: Problem, x: Any, say: Callable[[str], None]) -> tuple[np.ndarray, Slope]:
+def step_law(problem: Problem, x: Any, say: Say) -> tuple[np.ndarray, Slope]:
     """Rms gap of SGD to the flow from the same start, for each step; rows (rms, error)."""
     risk = Risk(problem)
     start = init(problem).sample(jax.random.key(0), SGD_WIDTH)
@@ -67,7 +66,7 @@ def step_law(problem: Problem, x: Any, say: Callable[[str], None]) -> tuple[np.n
     return found, fit_slope(STEPS, found[:, 0], found[:, 1])
 
 
-def width_law(problem: Problem, x: Any, say: Callable[[str], None]) -> tuple[np.ndarray, Slope]:
+def width_law(problem: Problem, x: Any, say: Say) -> tuple[np.ndarray, Slope]:
     """Rms gap of the flow of n neurons to the limit, for each width; rows (rms, error)."""
     flow = GradientFlow(Risk(problem))
     say("the limit, from Gauss nodes")
@@ -107,7 +106,7 @@ def _draw(problem: Problem, steps: Any, widths: Any) -> Any:
     return figure
 
 
-def run(say: Callable[[str], None]) -> Outcome:
+def run(say: Say) -> Outcome:
     problem = Problem(x=Gaussian(DIMENSION), target=single_index("erf"), neuron=Neuron("erf"))
     x = problem.sample(jax.random.key(99), 2000).x
     steps, widths = step_law(problem, x, say), width_law(problem, x, say)

@@ -18,7 +18,6 @@ The level is reached from below: m = 20d samples are 2d² at d = 10, enough to f
 too, so lazy training gets worse as d grows at fixed m/d, where the network does not."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -39,7 +38,7 @@ from ..problems.targets import single_index
 from ..references import REFERENCES
 from ..report.figures import COLOURS, panels
 from ..states.starts import init
-from .base import Check, Experiment, Outcome, finished, slope_check
+from .base import Check, Experiment, Outcome, Say, finished, slope_check
 
 DIMENSIONS = (10, 20, 40, 80)
 WIDTH, TIME, RATE = 200, 5.0, 0.25  # n, T and c: m = Td/c samples
@@ -130,7 +129,7 @@ def _draw(network: tuple[np.ndarray, Slope], lazy: tuple[np.ndarray, Slope]) -> 
     return figure
 
 
-def run(say: Callable[[str], None]) -> Outcome:
+def run(say: Say) -> Outcome:
     network, lazy = [], []
     for d in DIMENSIONS:
         say(f"d = {d}: SGD on {samples(d)} samples, {SEEDS} seeds")

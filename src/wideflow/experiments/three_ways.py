@@ -35,7 +35,7 @@ from ..problems.targets import single_index
 from ..references import REFERENCES
 from ..report.figures import COLOURS, panels
 from ..states.starts import init
-from .base import Check, Experiment, Outcome, finished
+from .base import Check, Experiment, Outcome, Say, finished
 
 LINKS, DIMENSIONS = ("erf", "relu", "tanh"), (5, 50)
 TIMES = (1.0, 2.0, 5.0)  # where the three ways are compared
@@ -46,8 +46,6 @@ FLOW_WIDTH, FLOW_SEEDS, FLOW_RTOL = 128, 10, 1e-4
 SGD_WIDTH, SGD_SEEDS, SGD_STEP, SGD_BATCH = 128, 20, 0.02, 200
 MOST_ERRORS = 4.5  # of 36 comparisons with so few seeds, the largest is above it one time in thirty
 MOST_APART = 5e-3
-
-Say = Callable[[str], None]
 
 
 class Case(NamedTuple):

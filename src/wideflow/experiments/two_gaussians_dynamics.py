@@ -16,16 +16,14 @@ around it. To the error of the limit that of a sampled risk is added. SGD may di
 of f at finite width, Var σ/n ≤ 5²/800 ≈ 0.03 in 2R, and by gradient noise, of order
 η tr(K)/batch · E(y − f)²/2 ≈ 0.01."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..dynamics.flow import GradientFlow
 from ..dynamics.sgd import SGD
-from ..functionals.expectations import Quadrature, Sample
+from ..functionals.expectations import Sample
 from ..functionals.risk import Risk
 from ..loop import Observer, evolve
 from ..mean_field.limit import limit
@@ -37,7 +35,7 @@ from ..references import REFERENCES
 from ..report.figures import COLOURS, panels
 from ..run import Run
 from ..states.starts import init
-from .base import Check, Experiment, Outcome, finished
+from .base import Check, Experiment, Outcome, Say, finished
 
 KNOTS = ((0.5, -2.5), (1.5, 7.5))
 DIMENSION, SCALE, DELTAS = 40, 0.8, (0.2, 0.4, 0.6, 0.8)
@@ -59,14 +57,6 @@ def mean_radius(t: float, state: Any) -> Any:
 
 
 OBSERVED: dict[str, Observer] = {"radius": mean_radius}
-
-
-def radial_flow(problem: Problem, scale: float, ts: Any, points: int, order: int, rtol: float) -> Run:
-    """The flow from w ~ N(0, (scale²/d) I): `points` quantiles of |w|, E over x by `order` nodes."""
-    reduced = problem.reduced()
-    start = init(problem, w=scale).reduced().points(points)
-    flow = GradientFlow(Risk(reduced, Quadrature(order)), rtol=rtol)
-    return finished(evolve(flow, start, ts, observe=OBSERVED, snapshots=False, progress=False))
 
 
 def curves(run: Run) -> np.ndarray:
@@ -99,7 +89,7 @@ def _draw(found: dict[float, tuple[Any, ...]]) -> Any:
     return figure
 
 
-def run(say: Callable[[str], None]) -> Outcome:
+def run(say: Say) -> Outcome:
     found, checks = {}, []
     for i, delta in enumerate(DELTAS):
         problem = problem_of(DIMENSION, delta)

@@ -15,7 +15,6 @@ Conventions. The paper's risk is E(y − f)² = 2R, R = ½E(y − f)² being the
 and in the checks. The paper's flow is ∂tρ = 2ξ∇·(ρ∇Ψ), the library's ∂tρ = ∇·(ρ∇Ψ): with ξ = 1 the paper's
 time t is the library's 2t. Times here are the library's, t = kη."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +22,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..dynamics.flow import GradientFlow
 from ..dynamics.sgd import SGD
-from ..functionals.expectations import Sample
+from ..functionals.expectations import Quadrature, Sample
 from ..functionals.risk import Risk
 from ..loop import evolve
 from ..mean_field.limit import limit
@@ -33,8 +33,8 @@ from ..references import REFERENCES
 from ..report.figures import COLOURS, panels
 from ..run import Run
 from ..states.starts import init
-from .base import Check, Experiment, Outcome, finished
-from .two_gaussians_dynamics import OBSERVED, curves, problem_of, radial_flow
+from .base import Check, Experiment, Outcome, Say, finished
+from .two_gaussians_dynamics import OBSERVED, curves, problem_of
 
 KNOTS = ((0.0, -2.5), (0.5, -4.0), (1.5, 7.5))
 DIMENSION, DELTA, FAILS, SUCCEEDS = 320, 0.5, 0.1, 0.4
@@ -59,7 +59,9 @@ class Quantiles:
     rtol: float
 
     def __call__(self, kappa: float, end: float) -> Run:
-        return radial_flow(self.problem, kappa, [end], self.points, ORDER, self.rtol)
+        start = init(self.problem, w=kappa).reduced().points(self.points)
+        flow = GradientFlow(Risk(self.problem.reduced(), Quadrature(ORDER)), rtol=self.rtol)
+        return finished(evolve(flow, start, [end], snapshots=False, progress=False))
 
     def collapsed(self, kappa: float) -> float:
         """The part of the neurons that ends at w = 0."""
@@ -105,7 +107,7 @@ def _draw(seen: dict[float, Any], nets: dict[float, Run], ends: np.ndarray, tran
     return figure
 
 
-def run(say: Callable[[str], None]) -> Outcome:
+def run(say: Say) -> Outcome:
     problem = problem_of(DIMENSION, DELTA, KNOTS)
     rough, fine = Quantiles(problem, 128, 1e-4), Quantiles(problem, 256, 2e-5)
     say("the limit from both starts")

@@ -22,7 +22,6 @@ Conventions. The paper's risk is E(y − f)² = 2R, R = ½E(y − f)² being the
 axis. No time enters (the paper's t, for ξ = 1, is the library's 2t)."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +33,7 @@ import numpy as np
 from ..diagnostics.scaling import Slope, fit_slope
 from ..references import REFERENCES
 from ..report.figures import COLOURS, panels
-from .base import Check, Experiment, Outcome, slope_check
+from .base import Check, Experiment, Outcome, Say, slope_check
 from .two_gaussians_dynamics import problem_of
 
 DIMENSIONS = (20, 40, 80, 160, 320, math.inf)
@@ -170,7 +169,7 @@ def _draw(upper: Any, curves: dict[float, np.ndarray], laws: dict[str, Any]) -> 
     return figure
 
 
-def run(say: Callable[[str], None]) -> Outcome:
+def run(say: Say) -> Outcome:
     upper, lower, curves = {}, {}, {}
     for d in DIMENSIONS:
         upper[d] = measured(d)

@@ -1,6 +1,6 @@
 """Ways to take E over (x, y): closed form, Gauss quadrature, fixed sample, data set.
 
-Each way answers the same four questions (risk, Ψ, velocity, how wrong it may be), so a functional
+Each way answers the same questions (risk, Ψ, velocity, V and U, how wrong it may be), so a functional
 does not know which one it holds."""
 
 import abc
@@ -178,8 +178,9 @@ class ByQuadrature(AbstractByNodes):
 
 
 def _coarser_neuron(state: Any, order: int) -> Any:
-    neuron = state.neuron.coarser(order) if isinstance(state, Particles) else None
-    return state if neuron is None else eqx.tree_at(lambda p: p.neuron, state, neuron)
+    if not isinstance(state, Particles):
+        return state
+    return eqx.tree_at(lambda p: p.neuron, state, state.neuron.with_order(order))
 
 
 class ByPairs(AbstractExpectation):
@@ -215,8 +216,8 @@ class ByPairs(AbstractExpectation):
 
     def error(self, state):
         """Rounding of the three terms whose sum the risk is, which grows with |w| (variances and
-        covariances of long weights cancel), and the difference from two coarser rules where a dual is
-        taken by quadrature."""
+        covariances of long weights cancel), and the difference from two lower orders where a dual is
+        not in closed form."""
         longest = jnp.sqrt(jnp.max(jnp.sum(state.parts.w**2, axis=0)))
         scale = 8 * (1 + longest / 64) * self.pairs.magnitude(state)
         rounding = float(jnp.finfo(state.dtype).eps * scale)

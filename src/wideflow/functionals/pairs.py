@@ -28,7 +28,7 @@ ORDER = 128
 
 def why_not(problem: Problem, numeric: bool = False) -> str | None:
     """Why the risk of this problem has no closed form here; None if it has one. `numeric`: the neuron's own
-    dual may be one by a series."""
+    dual may be one by a series or by quadrature."""
     neuron = problem.neuron
     if not isinstance(problem.loss, Squared):
         return f"the loss is {type(problem.loss).__name__}, not squared"

@@ -55,7 +55,12 @@ def limit(
             "limit(problem, start, ts) takes a wf.Problem and a law such as wf.init(problem), got a "
             f"{type(problem).__name__} and a {type(start).__name__}."
         )
-    asked, tol = times(ts), positive("limit(tol)", tol)
+    asked, tol, work = times(ts), positive("limit(tol)", tol), positive("limit(work)", work)
+    probes = count("limit(probes)", probes, least=0)
+    if penalty is not None and not isinstance(penalty, AbstractFunctional):
+        raise ValueError(
+            f"limit(penalty) must be a functional such as 0.1 * wf.SecondMoment(), got {penalty!r}."
+        )
     single = jnp.result_type(float) == jnp.float32
     floor = 4 * float(jnp.finfo(jnp.float32).eps) if single else 1e-13
     if tol < floor:
@@ -67,7 +72,7 @@ def limit(
         solve = Solver(_double(own), _double(law), asked, alpha, penalty, observe, show, work)
         run, error, finest = refined(solve, first_resolution(law, tol), tol)
         if probes and run.status == "ok":
-            run = solve(finest, count("limit(probes)", probes))
+            run = solve(finest, probes)
     found = {
         "error": error,
         "resolution": {name: finest.order(name) for name in finest.dimensions()},
@@ -90,8 +95,7 @@ def limit(
 
 def _coordinates(problem: Problem, start: Law) -> tuple[Problem, Law]:
     """The problem and start in which the limit is computed."""
-    kind = lambda neuron: getattr(neuron, "blocks", neuron)  # of a reduced one, whatever its order
-    if kind(start.neuron) != kind(problem.neuron) or start.D != problem.D:
+    if start.neuron.with_order(1) != problem.neuron.with_order(1) or start.D != problem.D:
         raise ValueError(
             f"limit(start) must be a law of θ in R^{problem.D} for {problem.neuron!r}, got one in "
             f"R^{start.D} for {start.neuron!r}. Use wf.init(problem)."

@@ -7,12 +7,12 @@ import numpy as np
 from ..run import Run
 from .resolution import Resolution
 from .solver import Solver
-from .splitting import split, splits
+from .splitting import part_to_split, split
 
 LEVELS = 8
 _GROWTH = 1.5  # of an order that is tried alone, to see its error
 _FINER = 1.25  # of all orders, from the level that is checked to the one that is returned
-_SAFETY = 3.0  # on the error of the mean inside a neuron, which is not followed along the flow
+_SAFETY = 3.0  # on the errors of E over x and of the mean in a neuron, not followed along the flow
 _SCALE = 0.1  # errors are taken to fall like _SCALE · exp(−κ order): that of a rule with no node at all
 
 
@@ -30,7 +30,7 @@ def refined(solve: Solver, first: Resolution, tol: float) -> tuple[Run, float, R
         return base, math.inf, first
     check = _predicted(solve, first, base, tol, moving, still)
     run, error, resolution, before, growth = base, math.inf, first, None, _FINER
-    panelled, seen = splits(solve), math.inf
+    part, seen = part_to_split(solve), math.inf
     for level in range(LEVELS):
         finer = check.scaled(moving, growth)
         if solve.cost(finer) > solve.work:
@@ -49,8 +49,8 @@ def refined(solve: Solver, first: Resolution, tol: float) -> tuple[Run, float, R
         check, before = finer.scaled(coarse, _GROWTH), None if coarse else after
         slow = gap > seen / (4.0 if growth == _FINER else 16.0)  # a start that splits: not spectral
         seen, growth = gap, _FINER if gap < 30 * tol else 2.0
-        if slow and panelled is not None:
-            check, before, growth, panelled = split(solve, panelled, check, tol), None, _FINER, None
+        if slow and part is not None:
+            check, before, growth, part = split(solve, part, check, tol), None, _FINER, None
     return run, error, resolution
 
 

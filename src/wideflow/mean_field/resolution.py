@@ -67,6 +67,5 @@ def first_resolution(law: Law, tol: float) -> Resolution:
             spread = min(1.0, 2 * float(marginal.sd))
         if isinstance(marginal, Radius):
             spread = min(1.0, 2 / math.sqrt(4 + marginal.dim))
-        fixed = marginal.points_of(99) != 99
-        nodes[name] = marginal.points_of(99) if fixed else max(2, round(p * spread))
+        nodes[name] = max(2, round(p * spread)) if marginal.spread else marginal.points_of(1)
     return Resolution(nodes, round(2 * p), whole(2.5 * p), 0.1 * tol)

@@ -15,7 +15,7 @@ from ..functionals.risk import Risk
 from ..loop import evolve
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
-from ..problems.radial import RadialNeuron, radius_order
+from ..problems.radial import RadialNeuron
 from ..run import Run
 from ..states.marginals import Panels
 from ..states.particles import Particles
@@ -33,7 +33,8 @@ class Solver:
     def __init__(self, problem, law, ts, alpha, penalty, observe, show, work):
         self.problem, self.law, self.ts, self.alpha, self.work = problem, law, ts, alpha, work
         self.penalty, self.observe, self.show = penalty, observe, show
-        self.fixed = [n for n, m in zip(law.names, law.marginals, strict=True) if m.points_of(99) != 99]
+        self.sizes: dict[int, float] = {}
+        self.fixed = [n for n, m in zip(law.names, law.marginals, strict=True) if not m.spread]
         self.reduced = isinstance(problem.neuron, RadialNeuron)
         if not self.reduced:
             self.fixed.append("u")
@@ -53,18 +54,24 @@ class Solver:
     def at(self, resolution: Resolution) -> tuple[Problem, Law]:
         if not self.reduced:
             return self.problem, self.law
-        neuron = self.problem.neuron.coarser(resolution.u)
+        neuron = self.problem.neuron.with_order(resolution.u)
         problem = replace(self.problem, neuron=neuron)
         return problem, self.law.on(problem)
 
     def cost(self, resolution: Resolution) -> float:
         """Evaluations of φ for one velocity."""
-        x = self.problem.x
-        blocks = getattr(x, "blocks", ()) if self.reduced else ()
-        signal = x.d - len(blocks)
-        rows = float(resolution.x) ** signal * math.prod(radius_order(resolution.x, dim) for dim in blocks)
-        means = float(resolution.u) ** len(blocks) if self.reduced else 1.0
-        return self.law.size(resolution.nodes) * rows * means
+        means = self.problem.neuron.with_order(resolution.u).evaluations
+        return self.law.size(resolution.nodes) * self.rows(resolution.x) * means
+
+    def rows(self, order: int) -> float:
+        """How many points the rule of x has; ∞, if too many to be held."""
+        if order not in self.sizes:
+            try:
+                rule: Any = self.problem.x.rule(order)
+                self.sizes[order] = len(rule[2])
+            except ValueError:
+                self.sizes[order] = math.inf
+        return self.sizes[order]
 
     def say(self, what: str, resolution: Resolution, error: float) -> None:
         if self.show:

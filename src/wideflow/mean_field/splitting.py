@@ -22,7 +22,7 @@ _SHARE = 0.05  # of the tolerance, that a panel may miss
 _WORST = 0.05  # panels within this factor of the worst are cut with it
 
 
-def splits(solve: Solver) -> str | None:
+def part_to_split(solve: Solver) -> str | None:
     """The part of the start that panels can be laid on: the only one with a density, of one coordinate."""
     free = [name for name in _coordinates(solve) if name not in solve.fixed]
     return free[0] if len(free) == 1 else None

@@ -77,6 +77,14 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_PLAIN | _FAMILIES))
 
 
+def is_named(phi: Activation) -> bool:
+    """Whether φ is the library's own: a user's function may be called `erf` and be another one."""
+    try:
+        return phi == activation(phi.name, **dict(phi.options))
+    except ValueError:
+        return False
+
+
 @cache
 def derivative(phi: Activation) -> Activation:
     """φ' by forward differentiation, with the kinks of φ as its own; without delta functions."""

@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from .activations import Activation, Function, activation
+from .activations import Activation, Function, activation, is_named
 from .elementwise import arctan2, common, ratio
 
 Spec = str | Activation | Function
@@ -56,7 +56,7 @@ def closed_mean(phi: Spec) -> Mean | None:
 
 @cache  # one object per pair, so that it too can be a static argument of jit
 def _find_dual(phi1: Activation, phi2: Activation) -> Dual | None:
-    if not (_is_named(phi1) and _is_named(phi2)):
+    if not (is_named(phi1) and is_named(phi2)):
         return None
     series1, series2 = _hermite_series(phi1), _hermite_series(phi2)
     if series1 and series2:
@@ -71,14 +71,6 @@ def _find_dual(phi1: Activation, phi2: Activation) -> Dual | None:
     if phi2.name == "identity" and (mean_slope := _mean_slope(phi1)):
         return _elementwise(partial(_stein_dual, mean_slope, 0))
     return None
-
-
-def _is_named(phi: Activation) -> bool:
-    """Whether φ is the library's own: a user's function may be called `erf` and be another one."""
-    try:
-        return phi == activation(phi.name, **dict(phi.options))
-    except ValueError:
-        return False
 
 
 def _hermite_series(phi: Activation) -> tuple[tuple[int, float], ...] | None:
@@ -207,7 +199,7 @@ def _mean_slope(phi: Activation) -> Function | None:
 
 @cache
 def _find_mean(phi: Activation) -> Mean | None:
-    if not _is_named(phi):
+    if not is_named(phi):
         return None
     if series := _hermite_series(phi):
         return _elementwise(partial(_polynomial_mean, series))

@@ -1,4 +1,5 @@
-"""Gauss rules of the laws that symmetry and products are made of: points and weights that sum to 1."""
+"""Gauss rules of the laws that symmetry and products are made of: points and weights, whose sum is the
+mass of the law."""
 
 import functools
 import itertools

@@ -55,9 +55,14 @@ class AbstractNeuron(eqx.Module):
         """How many numbers per row and neuron `mix` holds at once."""
         return 1
 
-    def coarser(self, order: int) -> "AbstractNeuron | None":
-        """The same neuron with its own means taken by fewer nodes; None where it takes none."""
-        return None
+    @property
+    def evaluations(self) -> int:
+        """How often φ is evaluated for each row and neuron."""
+        return 1
+
+    def with_order(self, order: int) -> "AbstractNeuron":
+        """The same neuron with its own means, where it takes some, by so many nodes."""
+        return self
 
     @abc.abstractmethod
     def features(self, parts: Any, x: Float[Array, "m d"]) -> Array:

@@ -157,8 +157,9 @@ class Problem(eqx.Module):
     def reduced(self, order: int | None = None) -> "Problem":
         """The same problem in the few coordinates that a symmetric law of θ needs: x̄ = (x_S, q) and
         θ̄ = (a, s, r[, b]), with s the weights along the k directions of the signal and r the length of w
-        in each block that is left. All dynamics and functionals take it as it is; `order` is the number
-        of nodes of the means inside the reduced neuron."""
+        in each block that is left. All dynamics and functionals take it as it is (the flow keeps r ≥ 0;
+        discrete steps may pass 0, which means the same, as all is even in r); `order` is the number of
+        nodes of the means inside the reduced neuron."""
         symmetry, neuron = self.symmetry(), self.neuron
         assert isinstance(neuron, Neuron)  # or there would be no symmetry
         order = DEFAULT_ORDERS.get(symmetry.k, 12) if order is None else count("order", order)

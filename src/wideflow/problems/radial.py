@@ -20,9 +20,9 @@ from .._checks import count
 from .gauss import Rule, gauss_radius, gauss_sphere, product
 from .laws import MOST_NODES, AbstractLaw
 from .neurons import AbstractNeuron, Neuron, Ridge, numbered
-from .sphere_mean import cut_rule, sphere_mean
+from .sphere_mean import cut_rule, is_broken_line, sphere_mean
 
-DEFAULT_ORDERS = {0: 64, 1: 48, 2: 24, 3: 12}  # by the number of signal coordinates: about 10⁴ points
+DEFAULT_ORDERS = {0: 64, 1: 48, 2: 24, 3: 12}  # by the number of signal coordinates: at most some 10³ points
 
 _FAN = 16  # arguments and sums of a mean and its derivatives, kept near the cache
 
@@ -185,7 +185,13 @@ class RadialNeuron(AbstractNeuron):
     def fan(self):
         return _FAN * self._outer()[1].size
 
-    def coarser(self, order):
+    @property
+    def evaluations(self):
+        phi = self.base.activation
+        inner = 1 if is_broken_line(phi) else self.order * (len(phi.kinks) + 2 if phi.kinks else 1)
+        return inner * len(self._outer()[1])
+
+    def with_order(self, order):
         return RadialNeuron(self.base, self.blocks, order)
 
     def _outer(self) -> Rule:

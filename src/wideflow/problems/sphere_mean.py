@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .activations import Activation, derivative, jumps
+from .activations import Activation, derivative, is_named, jumps
 from .elementwise import common, ratio
 from .gauss import Rule, gauss_legendre, gauss_of, gauss_sphere
 
@@ -24,10 +24,15 @@ _REACH = 8.8  # standard deviations, beyond which N(0, 1) has mass 1e-18
 def sphere_mean(phi: Activation, h: Array, rho: Array, dim: float, order: int) -> Array:
     """E φ(h + ρu) of every pair: `order` Gauss–Gegenbauer nodes, or `order` Gauss–Legendre nodes
     between any two kinks. Derivatives are E φ'(h + ρu) and E uφ'(h + ρu) by the same rule."""
-    if phi.name in _BROKEN_LINES:
+    if is_broken_line(phi):
         return _broken_line(phi, *common(h, rho), dim)  # type: ignore[arg-type, call-arg]
     h, rho = common(h, rho)
     return (_raw if jumps(phi) else _mean)(phi, h, rho, dim, order)
+
+
+def is_broken_line(phi: Activation) -> bool:
+    """Whether φ is piecewise linear, so that its mean needs no nodes."""
+    return phi.name in _BROKEN_LINES and is_named(phi)
 
 
 def _broken_line(phi: Activation, h: Array, rho: Array, dim: float) -> Array:
@@ -35,7 +40,7 @@ def _broken_line(phi: Activation, h: Array, rho: Array, dim: float) -> Array:
 
         E (h + ρu − k)₊ = (h − k) P(u > c) + ρ E[u; u > c],   c = (k − h)/ρ,
 
-    with the second term in closed form and the first by a polynomial, for any `order`."""
+    with the second term in closed form and the first by a polynomial."""
     kinks = np.asarray(phi.kinks)
     with jax.ensure_compile_time_eval():
         inside = np.concatenate([[kinks[0] - 1.0], (kinks[1:] + kinks[:-1]) / 2, [kinks[-1] + 1.0]])

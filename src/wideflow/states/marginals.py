@@ -34,6 +34,11 @@ class AbstractMarginal(abc.ABC):
         """How many nodes a rule of this order has."""
         return order
 
+    @property
+    def spread(self) -> bool:
+        """Whether the law has a density, so that more nodes are better."""
+        return self.points_of(99) == 99
+
     def isotropic(self, d: float) -> float | None:
         """γ, if d independent coordinates are N(0, (γ²/d) I), else None."""
         return None

@@ -1,4 +1,4 @@
-"""Starts as Gauss nodes and as low-discrepancy points."""
+"""Laws of one coordinate; starts as Gauss nodes, panels and low-discrepancy points."""
 
 import math
 
