@@ -28,5 +28,6 @@ def test_no_module_hides_a_name():
 
 
 def test_unknown_name():
-    with pytest.raises(AttributeError, match="Probelm"):
+    with pytest.raises(AttributeError, match=r"no 'Probelm'. Did you mean 'Problem'"):
         _ = wf.Probelm
+    assert not hasattr(wf, "zzz")

@@ -235,6 +235,8 @@ _observed = eqx.filter_jit(lambda functional, state: functional.observed(state))
 
 def _named(observe: Any) -> dict[str, Observer]:
     observe = [observe] if callable(observe) else observe
+    if isinstance(observe, str) or not isinstance(observe, Iterable):
+        raise ValueError(f"observe must be functions of (t, state) by name, {{'name': fn}}, got {observe!r}.")
     if not isinstance(observe, Mapping):
         listed = [(getattr(fn, "__name__", None), fn) for fn in observe]
         twice = [name for i, (name, _) in enumerate(listed) if name in [n for n, _ in listed[:i]]]

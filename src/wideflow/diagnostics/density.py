@@ -15,6 +15,11 @@ def density(state: Particles, coordinate: int | str, at: Any, bandwidth: float |
     Particles of weight 0 are taken for probes of the measure, all alike (`wf.limit(…, probes=4096)`
     carries such along), and then stand for it; else the weighted particles do. `coordinate` is a column
     of `state.theta` or its name ("a", "s", "r", "b"; "s2" for the second of several)."""
+    if not isinstance(state, Particles):
+        raise ValueError(
+            "density(state) takes wf.Particles such as run.final or run.states[i], got "
+            f"{type(state).__name__}."
+        )
     theta, weights = np.asarray(state.theta, float), np.asarray(state.weights, float)
     column = theta[:, _column(state, coordinate)]
     probes = weights == 0

@@ -21,16 +21,17 @@ def refined(solve: Solver, first: Resolution, tol: float) -> tuple[Run, float, R
 
     A level refines the nodes of the start and the time steps. The error that is returned is that of the
     coarser of the last two, so it is on the safe side. The orders of E over x and of the mean inside
-    the neuron are the same in both; their error is looked at apart, at the states of the run. A start
-    of one coordinate whose levels do not come together is cut into panels."""
+    the neuron are the same in both; their error is looked at apart, at the states of the run. A start of
+    one coordinate is cut into panels, which see where neurons go different ways."""
     moving = [name for name in (*first.nodes, "time") if name not in solve.fixed]
     still = [name for name in ("x", "u") if name not in solve.fixed]
     base = solve(first)
     if base.status != "ok":
         return base, math.inf, first
-    check = _predicted(solve, first, base, tol, moving, still)
+    part = part_to_split(solve)
+    check = _predicted(solve, first, base, tol, [name for name in moving if name != part], still)
+    check = check if part is None else split(solve, part, check, tol)
     run, error, resolution, before, growth = base, math.inf, first, None, _FINER
-    part, seen = part_to_split(solve), math.inf
     for level in range(LEVELS):
         finer = check.scaled(moving, growth)
         if solve.cost(finer) > solve.work:
@@ -47,10 +48,7 @@ def refined(solve: Solver, first: Resolution, tol: float) -> tuple[Run, float, R
             break
         coarse = [name for name in still if inner[name] > 0.2 * tol]
         check, before = finer.scaled(coarse, _GROWTH), None if coarse else after
-        slow = gap > seen / (4.0 if growth == _FINER else 16.0)  # a start that splits: not spectral
-        seen, growth = gap, _FINER if gap < 30 * tol else 2.0
-        if slow and part is not None:
-            check, before, growth, part = split(solve, part, check, tol), None, _FINER, None
+        growth = _FINER if gap < 30 * tol else 2.0
     return run, error, resolution
 
 
@@ -66,7 +64,7 @@ def _predicted(
         seen = solve.static_gap(base, first, alone) if name in still else _gap(solve(alone), base)
         rate = math.log(_SCALE / min(max(seen, 1e-16), 0.5 * _SCALE)) / first.order(name)
         needed = min(math.ceil(math.log(_SCALE / share) / rate), 4 * int(first.order(name)))
-        found = found.with_order(name, max(needed, first.u if name == "u" else 1))
+        found = found.with_order(name, max(needed, int(first.order(name)) if name in still else 3))
     return found
 
 

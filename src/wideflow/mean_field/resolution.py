@@ -35,11 +35,12 @@ class Resolution:
         if name == "x":
             return replace(self, x=int(order))
         if name == "u":
-            return replace(self, u=whole(order))
+            return replace(self, u=int(order))
         return replace(self, nodes=self.nodes | {name: order if isinstance(order, Panels) else int(order)})
 
     def scaled(self, names: Iterable[str], factor: float) -> "Resolution":
-        """Orders times `factor` > 1; the tolerance of the time steps by a quarter."""
+        """Orders times `factor` > 1; the tolerance of the time steps by a quarter. Those of x and u go from
+        even to odd or back: even rules have no node at 0 and can agree on a spike that none of them sees."""
         other = self
         for name in names:
             panels = self.nodes.get(name)
@@ -47,6 +48,10 @@ class Resolution:
                 other = other.with_order(name, replace(panels, order=math.ceil(factor * panels.order)))
             elif name == "time":
                 other = other.with_order(name, max(self.rtol / 4, _LEAST_RTOL))
+            elif name in ("x", "u"):
+                now = int(self.order(name))
+                finer = whole(factor * now) if name == "u" else math.ceil(factor * now)
+                other = other.with_order(name, finer + (finer % 2 == now % 2))
             else:
                 other = other.with_order(name, math.ceil(factor * self.order(name)))
         return other
@@ -67,5 +72,5 @@ def first_resolution(law: Law, tol: float) -> Resolution:
             spread = min(1.0, 2 * float(marginal.sd))
         if isinstance(marginal, Radius):
             spread = min(1.0, 2 / math.sqrt(4 + marginal.dim))
-        nodes[name] = max(2, round(p * spread)) if marginal.spread else marginal.points_of(1)
+        nodes[name] = max(3, round(p * spread)) if marginal.spread else marginal.points_of(1)
     return Resolution(nodes, round(2 * p), whole(2.5 * p), 0.1 * tol)

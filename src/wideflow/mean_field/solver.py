@@ -5,6 +5,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
@@ -97,7 +98,8 @@ class Solver:
         particles = Particles(theta, weights, self.alpha, particles.neuron)
         pad = lambda v, mode="edge": _padded(v, sizes[1], mode)
         rows = Nodes(pad(rows.x), pad(rows.y), pad(rows.weights, "constant"))
-        functional: AbstractFunctional = Risk(problem, Quadrature(resolution.x)).on(rows)
+        risk = Risk(problem, Quadrature(resolution.x))
+        functional: AbstractFunctional = eqx.tree_at(lambda risk: risk.ways[0].nodes, risk, rows)
         if self.penalty is not None:
             functional = functional + self.penalty
         flow = GradientFlow(functional, rtol=resolution.rtol, solver=_method(resolution.rtol))

@@ -168,14 +168,24 @@ class RadialNeuron(AbstractNeuron):
     def trained(self, parts):
         return self.base.trained(parts)
 
+    @property
+    def _kinked(self) -> bool:
+        """Whether Ψ̄ can have a kink at r = 0, as a function of |r|. Else r = 0 is never left nor crossed."""
+        kinks = self.base.activation.kinks
+        return 0.0 in kinks or (self.base.bias and bool(kinks))
+
     def projected(self, parts):
-        """Radii are not negative. Where a kink of φ at 0 makes Ψ̄ a function of |r|, they reach 0 in finite
-        time and stay; at `_LEAST` the slope is that from the right, by which they could leave."""
+        """Where a kink of φ makes Ψ̄ a function of |r|, radii reach 0 in finite time and stay; at `_LEAST`
+        the slope is that from the right, by which they could leave."""
+        if not self._kinked:
+            return parts
         p = len(self.blocks)
         w = jnp.concatenate([parts.w[:-p], jnp.maximum(parts.w[-p:], _LEAST)])
         return Ridge(parts.a, w, parts.b)
 
     def confined(self, parts, velocity):
+        if not self._kinked:
+            return velocity
         p = len(self.blocks)
         out = (parts.w[-p:] <= _LEAST) & (velocity.w[-p:] < 0)
         w = jnp.concatenate([velocity.w[:-p], jnp.where(out, 0.0, velocity.w[-p:])])

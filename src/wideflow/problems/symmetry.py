@@ -48,6 +48,8 @@ def _project(space: Array | None, w: Array) -> Array:
 
 def find(law: AbstractLaw, target: AbstractTarget | None, neuron: AbstractNeuron) -> Symmetry:
     """The symmetry, or a `NoSymmetryError` that says why there is none."""
+    if isinstance(law, RadialGaussian | RadialSphere):
+        raise NoSymmetryError("The problem is a reduced one already; give the problem that it was made from.")
     if not isinstance(neuron, Neuron):
         raise NoSymmetryError(f"A reduction needs neurons a φ(⟨w, x⟩ + b), got {neuron!r}.")
     if not isinstance(law, Gaussian | Sphere | Mixture):

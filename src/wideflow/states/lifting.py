@@ -14,9 +14,18 @@ from ..problems.radial import RadialNeuron
 from .particles import Particles
 
 
+def _check(verb: str, problem: Any, particles: Any) -> None:
+    if not isinstance(problem, Problem) or not isinstance(particles, Particles):
+        raise ValueError(
+            f"{verb}(problem, particles) takes a wf.Problem and wf.Particles such as run.final, got "
+            f"{type(problem).__name__} and {type(particles).__name__}."
+        )
+
+
 def reduce(problem: Problem, particles: Particles) -> Particles:
     """θ = (a, w, b) ↦ θ̄ = (a, s, r, b): s = ⟨w, signal⟩ and r_i the length of w in block i. The reduced
     particles stand for the measure that is spread evenly over all rotations of `particles`."""
+    _check("reduce", problem, particles)
     symmetry, parts = problem.symmetry(), particles.parts
     if symmetry.signal is None or particles.neuron != problem.neuron:
         raise ValueError(
@@ -37,6 +46,7 @@ def lift(problem: Problem, particles: Particles, key: Array, copies: int = 1) ->
     """θ̄ = (a, s, r, b) ↦ neurons w = Σ s_i e_i + Σ r_i ω_i in R^d, each in `copies` random directions ω_i,
     uniform on the sphere of block i. In the mean over directions it is the measure that the reduced
     particles stand for; `reduce(problem, lift(…))` gives them back."""
+    _check("lift", problem, particles)
     symmetry, copies = problem.symmetry(), count("copies", copies)
     if symmetry.signal is None:
         raise ValueError("lift(problem, …) needs a finite d: in d = inf there are no neurons to lift to.")
