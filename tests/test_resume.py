@@ -141,11 +141,16 @@ def test_killed_at_random_moments(children, tmp_path, case):
 
 def test_ctrl_c_for_real(children, tmp_path):
     """SIGINT in the middle of a run: it ends by itself, with a run that can be loaded and gone on."""
-    path = tmp_path / "stopped"
     expected = wf.evolve(**LONG.call(MANY))
-    code = children.run("long", MANY, when=lambda: folder.exists(path), by=signal.SIGINT, folder=str(path))
-    assert code == 0
-    stopped = wf.load(path)
+    for attempt in range(
+        3
+    ):  # Python drops what is raised in a callback of its garbage collector: press again
+        path = tmp_path / f"stopped-{attempt}"
+        seen = lambda path=path: folder.exists(path)
+        assert children.run("long", MANY, when=seen, by=signal.SIGINT, folder=str(path)) == 0
+        stopped = wf.load(path)
+        if stopped.status != "ok":
+            break
     assert stopped.status == "interrupted" and "Stopped by hand at t = " in stopped.message
     assert 1 <= len(stopped.rows) < MANY
     assert_begins(stopped, expected)

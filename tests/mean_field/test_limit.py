@@ -162,7 +162,7 @@ def test_a_spike_between_the_nodes_is_seen():
     """exp(−(20s)²) lies between the nodes of every even rule of x: the error must not be called small."""
     target = wf.multi_index(lambda s: jnp.exp(-((20 * s[0]) ** 2)), 1)
     problem = wf.Problem(x=wf.Gaussian(math.inf), target=target, neuron=wf.Neuron("tanh", output="unit"))
-    run = wf.limit(problem, wf.init(problem), [0.0], 1e-3)
+    run = wf.limit(problem, wf.init(problem), [0.0], 1e-3, work=5e3)
     exact = 0.5 / math.sqrt(1 + 4 * 400)
     assert abs(run["risk"][0] - exact) <= 10 * run.info["error"]
 

@@ -47,7 +47,8 @@ def refined(solve: Solver, first: Resolution, tol: float) -> tuple[Run, float, R
         if error <= tol:
             break
         coarse = [name for name in still if inner[name] > 0.2 * tol]
-        check, before = finer.scaled(coarse, _GROWTH), None if coarse else after
+        enough = coarse and gap < 0.5 * tol  # of the start and the steps: then those of x and u alone
+        check, before = (check if enough else finer).scaled(coarse, _GROWTH), None if coarse else after
         growth = _FINER if gap < 30 * tol else 2.0
     return run, error, resolution
 
