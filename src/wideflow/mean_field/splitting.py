@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 from numpy.polynomial import legendre
-from scipy.special import ndtri
 
 from ..run import Run
 from ..states.marginals import Panels
@@ -36,6 +35,8 @@ def _coordinates(solve: Solver) -> list[str]:
 
 def split(solve: Solver, name: str, resolution: Resolution, tol: float) -> Resolution:
     """The resolution with panels for this part, cut until each one misses a share of `tol`."""
+    from scipy.special import ndtri
+
     reach = float(ndtri(1 - 1e-3 * tol))  # the rest weighs nothing
     panels = Panels(tuple(np.linspace(-reach, reach, 13)), max(6, round(1.2 * math.log10(1 / tol))))
     for _ in range(_CUTS):
