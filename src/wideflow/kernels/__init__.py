@@ -1,0 +1,1 @@
+"""Kernels of networks, and machines made of them."""
