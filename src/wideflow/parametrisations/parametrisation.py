@@ -13,8 +13,8 @@ from .regimes import TIE, Regime, classify
 
 @dataclass(frozen=True, repr=False)
 class Parametrisation:
-    """Layer l = 1..L+1 (L hidden layers of width n): h_l = n^{−a_l} W_l φ(h_{l−1}), h_1 = n^{−a_1} W_1 x, entries
-    of W_l ~ N(0, n^{−2b_l}) at the start, rate η₀ n^{−c_l}; time is t = k η₀ after k steps.
+    """Layer l = 1..L+1 (L hidden layers of width n): h_1 = n^{−a_1} W_1 x, h_l = n^{−a_l} W_l φ(h_{l−1}),
+    entries of W_l ~ N(0, n^{−2b_l}) at the start, rate η₀ n^{−c_l}; time is t = k η₀ after k steps.
 
     A bias is a weight from a constant input. Those of hidden layers take the exponents of the first layer;
     that of the output takes (−c/2, c/2, c), c = c_{L+1} (Adam: (−c, c, c)), so that it starts and moves
@@ -109,7 +109,7 @@ class Parametrisation:
     # --- symmetry -------------------------------------------------------------------------------
 
     def shift(self, s: float | Iterable[float], optimiser: str = "sgd") -> "Parametrisation":
-        """(a+s, b−s, c−2s), for Adam (a+s, b−s, c−s), s a number or one per layer: the same trained function."""
+        """(a+s, b−s, c−2s), Adam (a+s, b−s, c−s), s a number or one per layer: the same trained function."""
         k = power(optimiser)
         steps = (number("s", s),) * (self.depth + 1) if np.ndim(s) == 0 else _exponents("s", s)  # type: ignore[arg-type]
         if len(steps) != self.depth + 1:
@@ -119,7 +119,7 @@ class Parametrisation:
         return Parametrisation(a, b, c, self.name)
 
     def equivalent(self, other: "Parametrisation", optimiser: str = "sgd") -> bool:
-        """Whether both train the same function: equal a_l + b_l and 2a_l + c_l (Adam: a_l + c_l) in each layer."""
+        """Whether both train the same function: a_l + b_l and 2a_l + c_l (Adam: a_l + c_l) agree."""
         if not isinstance(other, Parametrisation):
             raise ValueError(f"equivalent(other) needs a Parametrisation, got {other!r}.")
         if other.depth != self.depth:

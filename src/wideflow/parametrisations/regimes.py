@@ -48,9 +48,8 @@ class Regime:
 def classify(p: tuple[float, ...], q: tuple[float, ...], optimiser: str) -> Regime:
     """The regime of layers with p_l = a_l + b_l and q_l = 2a_l + c_l (Adam: a_l + c_l)."""
     r = margins(p, q, optimiser)[-1]
-    out, step_name = len(p), ("2a{0} + c{0}" if power(optimiser) == 2 else "a{0} + c{0}")
-    last, moved = step_name.format(out), f"a{out} + b{out} + r"
-    broken = _at_start(p) + _in_training(p, q, r, _words_of_r(p, q, r, optimiser), last, moved)
+    last, moved = _names(len(p), optimiser)
+    broken = _at_start(p) + _in_training(p, q, r, optimiser)
     if broken:
         return Regime("unstable", False, False, r, tuple(broken))
     by_step, by_features = q[-1] - 1, p[-1] + r - 1
@@ -79,11 +78,11 @@ def _at_start(p: tuple[float, ...]) -> list[str]:
     return broken
 
 
-def _in_training(p, q, r: float, words_of_r: str, last: str, moved: str) -> list[str]:
+def _in_training(p: tuple[float, ...], q: tuple[float, ...], r: float, optimiser: str) -> list[str]:
     """The conditions of training that fail."""
-    broken = []
+    broken, (last, moved) = [], _names(len(p), optimiser)
     if r < -TIE:
-        broken.append(f"{words_of_r} < 0: features diverge like n^{-r:g}")
+        broken.append(f"{_words_of_r(p, q, r, optimiser)} < 0: features diverge like n^{-r:g}")
     if q[-1] < 1 - TIE:
         broken.append(f"{last} = {q[-1]:g} < 1: the last layer's steps move f by n^{1 - q[-1]:g}")
     if p[-1] + r < 1 - TIE:
@@ -91,7 +90,13 @@ def _in_training(p, q, r: float, words_of_r: str, last: str, moved: str) -> list
     return broken
 
 
-def _words_of_r(p, q, r: float, optimiser: str) -> str:
+def _names(out: int, optimiser: str) -> tuple[str, str]:
+    """Of q_{L+1} and p_{L+1} + r."""
+    step = f"2a{out} + c{out}" if power(optimiser) == 2 else f"a{out} + c{out}"
+    return step, f"a{out} + b{out} + r"
+
+
+def _words_of_r(p: tuple[float, ...], q: tuple[float, ...], r: float, optimiser: str) -> str:
     """r = its formula = its numbers = its value."""
     out, steps = len(p), ", ".join(f"{q_l + (i == 0):g}" for i, q_l in enumerate(q[:-1]))
     value = f"{0.0 if abs(r) <= TIE else r:g}"
