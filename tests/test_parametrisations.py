@@ -234,6 +234,11 @@ def test_reasons_name_the_inequality_with_its_numbers():
 def test_rounding_does_not_decide():
     p = P.mup(3).shift((0.1, 1 / 3, -0.7, np.pi))
     assert p.regime().verdict == "feature" and p.equivalent(P.mup(3))
+    near = P.two_layer(0.5, 0, -1e-3).regime()  # but a small true difference does
+    assert near.verdict == "unstable" and len(near.reasons) == 2
+    assert (
+        P.two_layer(1, 0, -1.001).regime().r < 0 and P.two_layer(0.5, 0, 1e-3).regime().verdict == "trivial"
+    )
 
 
 def test_names():

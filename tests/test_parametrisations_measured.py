@@ -105,7 +105,7 @@ def test_parts_of_the_kernel_have_the_predicted_exponents(p):
         grads = gradient(p, start(p, n, seed), n)
         return np.array([p.rate(i, n) * np.sum(g**2) for i, g in enumerate(grads)])
 
-    # Each relu layer makes |x_l|² scatter by √(5/n), as E h⁴/(E h²)² − 1 = 5 for h = max(0, z). Three layers and
+    # Each relu layer makes |x_l|² scatter by √(5/n), as E x⁴/(E x²)² − 1 = 5 for x = max(0, z). Three layers,
     # 8192/n seeds: √(15/8192) = 0.043, and the slope by √2 · 0.043/log 8 = 0.029. Three of that.
     np.testing.assert_allclose(slopes(measure), p.kernel_layers(), rtol=0, atol=0.09)
     predicted = p.exponents()
