@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -24,9 +23,6 @@ def serve(prepare: Prepare) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not be taken for an answer
     job = json.loads((folder / "job.json").read_text())
-    if memory := job.get("memory_gb"):
-        most = int(memory * 1e9)
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     with np.load(folder / "in.npz") as stored:
         arrays = dict(stored)
     call = prepare(job, arrays)
@@ -38,9 +34,9 @@ def serve(prepare: Prepare) -> None:
         _say(answers, seconds=time.perf_counter() - begun)
 
 
-def resident(field: str) -> float:
-    """A line of /proc/self/status in GB (VmRSS: now, VmHWM: at most so far); NaN where there is none."""
-    status = Path("/proc/self/status")
+def resident(field: str, process: int | str = "self") -> float:
+    """A line of the process's status in GB (VmRSS: now, VmHWM: at most so far); NaN where there is none."""
+    status = Path(f"/proc/{process}/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((int(line.split()[1]) / 1e6 for line in lines if line.startswith(field)), float("nan"))
 

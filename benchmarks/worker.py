@@ -1,16 +1,21 @@
 """A computation in a process of its own that takes turns with ours, and may run out of time or memory."""
 
 import json
+import os
 import select
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from .serve import resident
+
 ROOT = Path(__file__).parents[1]
+POLL = 0.2  # seconds between two looks at the memory of a process
 
 
 class WorkerFailedError(RuntimeError):
@@ -22,8 +27,8 @@ class Worker:
 
     As a context it starts the process and waits for its first run: then `arrays` has the results and
     `gigabytes` the peak of memory above that of the imports. Every `turn()` is one more run. An
-    answer may take `timeout` seconds, the first with imports and compilation; with `memory_gb` the
-    process gets no more than that many."""
+    answer may take `timeout` seconds, the first with imports and compilation; once it
+    is seen with more than `memory_gb` resident, the process is given up."""
 
     def __init__(
         self,
@@ -32,10 +37,11 @@ class Worker:
         arrays: dict[str, np.ndarray],
         python: Path | str = sys.executable,
         timeout: float = 600.0,
-        memory_gb: float | None = None,
+        memory_gb: float = float("inf"),
     ) -> None:
         self.command = [str(python), "-m", f"{__package__}.{module}"]
-        self.job, self.inputs, self.timeout = job | {"memory_gb": memory_gb}, arrays, timeout
+        self.job, self.inputs = job, arrays
+        self.timeout, self.memory_gb = timeout, memory_gb
         self.arrays: dict[str, np.ndarray] = {}
         self.gigabytes = float("nan")
 
@@ -46,8 +52,9 @@ class Worker:
         np.savez(folder / "in.npz", **self.inputs)
         self._complaints = open(folder / "stderr", "w+")
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        env = os.environ | {"TMPDIR": str(folder)}  # old JAX leaves a folder behind
         command = [*self.command, str(folder)]
-        self._process = subprocess.Popen(command, cwd=ROOT, stderr=self._complaints, **pipes)
+        self._process = subprocess.Popen(command, cwd=ROOT, env=env, stderr=self._complaints, **pipes)
         try:
             self.gigabytes = self._answer()["gigabytes"]
             with np.load(folder / "out.npz") as stored:
@@ -70,9 +77,12 @@ class Worker:
     def _answer(self) -> dict[str, float]:
         stdout = self._process.stdout
         assert stdout is not None
-        ready, _, _ = select.select([stdout], [], [], self.timeout)
-        if not ready:
-            raise WorkerFailedError(f"more than {self.timeout:g} s")
+        deadline = time.monotonic() + self.timeout
+        while not select.select([stdout], [], [], POLL)[0]:
+            if time.monotonic() > deadline:
+                raise WorkerFailedError(f"more than {self.timeout:g} s")
+            if resident("VmRSS", self._process.pid) > self.memory_gb:
+                raise WorkerFailedError(f"more than {self.memory_gb:g} GB")
         line = stdout.readline()
         if not line:
             raise WorkerFailedError(self._last_words())
