@@ -181,8 +181,8 @@ def test_biases_follow_the_shifts(optimiser, k):
     """multiplier · sd and multiplier^k · rate are all that the trained function knows of a bias."""
 
     def sizes(p, layer):
-        m = p.bias_multiplier(layer, 100, optimiser)
-        return m * p.bias_sd(layer, 100, optimiser), m**k * p.bias_rate(layer, 100, optimiser)
+        m = p.bias_multiplier(layer, 100)
+        return m * p.bias_sd(layer, 100), m**k * p.bias_rate(layer, 100)
 
     p = P.standard(2, optimiser)
     shifted = p.shift((0.3, -0.2, 0.45), optimiser)
@@ -195,7 +195,7 @@ def test_biases_follow_the_shifts(optimiser, k):
 def test_biases_of_the_mean_field_network():
     p, n = P.mean_field(), 49
     assert (p.bias_multiplier(0, n), p.bias_sd(0, n), p.bias_rate(0, n)) == (1, 1, n)
-    assert (p.bias_multiplier(1, n), p.bias_sd(1, n), p.bias_rate(1, n)) == (1 / 7, 7, n)
+    assert (p.bias_multiplier(1, n), p.bias_sd(1, n), p.bias_rate(1, n)) == (1, 1, 1)
 
 
 # --- a value -------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from .dynamics.descent import Descent
 from .dynamics.flow import GradientFlow
 from .dynamics.gradient_descent import GradientDescent
 from .dynamics.langevin import Langevin
+from .dynamics.linearised import Linearised
 from .dynamics.optax import Adam, Optax
 from .dynamics.sgd import SGD
 from .dynamics.stability import largest_stable_step
@@ -17,6 +18,7 @@ from .functionals.penalties import Moment, PathNorm, SecondMoment
 from .functionals.risk import Risk
 from .loop import evolve
 from .mean_field.limit import limit
+from .parametrisations import Parametrisation
 from .problems.activations import Activation, activation
 from .problems.laws import Dataset, Gaussian, Mixture, Sampler, Sphere, two_gaussians
 from .problems.losses import Huber, Logistic, SoftmaxCrossEntropy, Squared
@@ -27,14 +29,19 @@ from .problems.symmetry import NoSymmetryError
 from .problems.targets import hermite, multi_index, polynomial, single_index, teacher
 from .report.comparison import Comparison, compare
 from .run import Run, load
+from .states.family import CNN, MLP, Family
 from .states.lifting import lift, reduce
+from .states.linear import Linear
 from .states.marginals import Constant, Normal, Signs, Uniform
+from .states.network import Network
 from .states.particles import Particles
 from .states.starts import Law, init
 
 __version__: str
 
 __all__ = [
+    "CNN",
+    "MLP",
     "SGD",
     "Activation",
     "Adam",
@@ -46,20 +53,25 @@ __all__ = [
     "Data",
     "Dataset",
     "Descent",
+    "Family",
     "Gaussian",
     "GradientDescent",
     "GradientFlow",
     "Huber",
     "Langevin",
     "Law",
+    "Linear",
+    "Linearised",
     "Logistic",
     "Mixture",
     "Moment",
+    "Network",
     "Neuron",
     "NoSymmetryError",
     "Nodes",
     "Normal",
     "Optax",
+    "Parametrisation",
     "Particles",
     "PathNorm",
     "Problem",

@@ -6,12 +6,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from .parametrisations import Parametrisation
 from .problems.activations import Activation, activation, names
 from .problems.neurons import CustomNeuron, Neuron
 from .problems.radial import RadialNeuron
 from .references import REFERENCES
+from .states.family import Family
+from .states.layers import AveragePool, Conv, Dense, Elementwise, Flatten, GlobalAverage
+from .states.linear import Linear
+from .states.network import Network, Weights
 from .states.particles import Particles
 from .store import folder
 from .store.records import decode, encode, plain, recorded, revived
@@ -38,14 +44,32 @@ def _particles_fields(rho: Particles) -> dict[str, Any]:
 
 
 def _particles(theta: Any, weights: Any, alpha: Any, neuron: Any) -> Particles:
-    rho = object.__new__(Particles)  # the values were checked when it was first made
-    fields = {"parts": neuron.unpack(theta), "weights": weights, "alpha": alpha, "neuron": neuron}
-    for name, value in fields.items():
-        object.__setattr__(rho, name, value)
-    return rho
+    parts = neuron.unpack(theta)
+    return _assembled(Particles)(parts=parts, weights=weights, alpha=alpha, neuron=neuron)
+
+
+def _assembled(cls: type) -> Callable[..., Any]:
+    """An object of `cls` from its fields; its values were checked when it was first made."""
+
+    def build(**fields: Any) -> Any:
+        made = object.__new__(cls)
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    return build
+
+
+def _network(parametrisation: Parametrisation, **fields: Any) -> Network:
+    dtype = fields["parts"][0].w.dtype
+    exponents = jax.tree.map(lambda v: jnp.asarray(v, dtype), parametrisation)
+    return _assembled(Network)(parametrisation=exponents, **fields)
 
 
 recorded(Neuron, CustomNeuron, RadialNeuron)
+recorded(Dense, Conv, Elementwise, AveragePool, GlobalAverage, Flatten, Family, Parametrisation, Weights)
+recorded(Network, build=_network)
+recorded(Linear, build=_assembled(Linear))
 recorded(Particles, fields=_particles_fields, build=_particles)
 recorded(Activation, fields=_activation_fields, build=_activation)
 

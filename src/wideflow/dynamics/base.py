@@ -70,10 +70,10 @@ def check_functional(dynamics: AbstractDynamics) -> None:
         raise ValueError(f"{dynamics.name} needs a functional such as wf.Risk(problem), got a {given}.")
 
 
-def not_particles(dynamics: AbstractDynamics, state: Any) -> ValueError:
+def not_trainable(dynamics: AbstractDynamics, state: Any) -> ValueError:
     """The error for a state that this dynamics cannot move."""
     hint = " Draw them first: rho0.sample(key, n)." if hasattr(state, "sample") else ""
-    return ValueError(f"{dynamics.name} moves wf.Particles, got a {type(state).__name__}.{hint}")
+    return ValueError(f"{dynamics.name} moves wf.Particles or a network, got a {type(state).__name__}.{hint}")
 
 
 def is_finite(tree: Any) -> Array:

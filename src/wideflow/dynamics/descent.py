@@ -12,8 +12,8 @@ from .._checks import positive
 from .._tracing import traced
 from ..functionals.base import AbstractFunctional
 from ..problems.nodes import Nodes
-from ..states.particles import Particles
-from .base import AbstractDynamics, Info, check_functional, is_finite, not_particles
+from ..states.trainable import AbstractTrainable
+from .base import AbstractDynamics, Info, check_functional, is_finite, not_trainable
 from .batches import AbstractBatches
 from .rules import AbstractRule
 from .stability import largest_stable_step
@@ -29,7 +29,7 @@ class Carry(eqx.Module):
 
     k: Int[Array, ""]
     key: Array
-    state: Particles
+    state: AbstractTrainable
     memory: Any
 
 
@@ -75,8 +75,8 @@ class Descent(AbstractDynamics):
             )
 
     def init(self, state, key):
-        if not isinstance(state, Particles):
-            raise not_particles(self, state)
+        if not isinstance(state, AbstractTrainable):
+            raise not_trainable(self, state)
         return Carry(jnp.zeros((), jnp.int32), key, state, self.rule.init(state))
 
     def advance(self, carry, t0, t1, budget=2**30):
@@ -105,7 +105,7 @@ class Descent(AbstractDynamics):
         known = at_start if np.isfinite(bound) else ""
         return f"step = {self.step:.6g} is too large for {self.name}{known}. Try step = {tried:.2g}."
 
-    def _calm(self, step: float, state: Particles, key: Array) -> bool:
+    def _calm(self, step: float, state: AbstractTrainable, key: Array) -> bool:
         """Whether the risk stays below where it began, or nearly, in a pilot run with this step."""
         pilot = eqx.tree_at(lambda dynamics: dynamics.step, self, step)
         carry, before = pilot.init(state, key), _value(traced(self.functional), state)
@@ -160,7 +160,7 @@ def _choose(counts: Any, new: Array, old: Array) -> Array:
     return new if counts is True else jnp.where(counts, new, old)
 
 
-def _group(dynamics: Descent, state: Particles) -> int:
+def _group(dynamics: Descent, state: AbstractTrainable) -> int:
     """Steps to take per turn of the loop: several where a step is so cheap that the turn shows."""
     size = sum(leaf.size for leaf in jax.tree.leaves(state.parts)) * dynamics.batches.batch
     return _GROUP if 0 < size < _CHEAP else 1

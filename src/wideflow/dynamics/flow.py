@@ -11,8 +11,8 @@ from jaxtyping import Array, Bool, Float, Int
 from .._checks import count, positive
 from .._tracing import traced
 from ..functionals.base import AbstractFunctional
-from ..states.particles import Particles
-from .base import AbstractDynamics, Info, check_functional, is_finite, not_particles
+from ..states.trainable import AbstractTrainable
+from .base import AbstractDynamics, Info, check_functional, is_finite, not_trainable
 
 
 def _tolerance(name: str) -> Callable[[Any], float | None]:
@@ -25,7 +25,7 @@ class Carry(eqx.Module):
 
     t_before: Float[Array, ""]
     t: Float[Array, ""]
-    state: Particles
+    state: AbstractTrainable
     dense: Any
     t_next: Float[Array, ""]
     solver: Any
@@ -71,15 +71,15 @@ class GradientFlow(AbstractDynamics):
         papers = {"Tsit5": ("tsitouras2011",), "Dopri5": ("dormand1980",), "Dopri8": ("dormand1980",)}
         return ("chizat2018", "kidger2021", *papers.get(method, ()))
 
-    def tolerances(self, state: Particles) -> tuple[Any, Any]:
+    def tolerances(self, state: AbstractTrainable) -> tuple[Any, Any]:
         """(rtol, atol) for this state's precision."""
         digits = 1e-6 if jnp.finfo(state.dtype).eps < 1e-10 else 1e-4
         rtol = digits if self.rtol is None else self.rtol
         return rtol, rtol / 100 if self.atol is None else self.atol
 
     def init(self, state, key):
-        if not isinstance(state, Particles):
-            raise not_particles(self, state)
+        if not isinstance(state, AbstractTrainable):
+            raise not_trainable(self, state)
         eps, rtol = float(jnp.finfo(state.dtype).eps), self.tolerances(state)[0]
         if rtol < 4 * eps:
             raise ValueError(
@@ -114,13 +114,13 @@ class GradientFlow(AbstractDynamics):
         )
 
 
-def _method(flow: GradientFlow, state: Particles) -> tuple[Any, Any, Any]:
+def _method(flow: GradientFlow, state: AbstractTrainable) -> tuple[Any, Any, Any]:
     """diffrax's parts: the vector field, the method, the step-size controller."""
     import diffrax
 
     def velocity(t, parts, _):
-        drift = flow.functional.drift(state.with_parts(state.neuron.projected(parts)))
-        return state.neuron.confined(parts, drift)
+        drift = flow.functional.drift(state.with_parts(state.projected(parts)))
+        return state.confined(parts, drift)
 
     solver = diffrax.Tsit5() if flow.solver is None else flow.solver
     rtol, atol = flow.tolerances(state)
@@ -128,7 +128,7 @@ def _method(flow: GradientFlow, state: Particles) -> tuple[Any, Any, Any]:
 
 
 @eqx.filter_jit
-def _init(flow: GradientFlow, state: Particles) -> Carry:
+def _init(flow: GradientFlow, state: AbstractTrainable) -> Carry:
     term, solver, controller = _method(flow, state)
     zero = jnp.zeros((), state.dtype)
     order = solver.error_order(term)
@@ -164,7 +164,7 @@ def _advance(flow: GradientFlow, carry: Carry, t1: Array, most: Array) -> tuple[
         return Carry(
             choose(c.t, c.t_before),
             t,
-            c.state.with_parts(choose(c.state.neuron.projected(new), parts)),
+            c.state.with_parts(choose(c.state.projected(new), parts)),
             choose(dense, c.dense),
             t_next,
             choose(solver_state, c.solver),
@@ -179,8 +179,8 @@ def _advance(flow: GradientFlow, carry: Carry, t1: Array, most: Array) -> tuple[
 
 
 @eqx.filter_jit
-def _between(flow: GradientFlow, carry: Carry, t: Array) -> Particles:
+def _between(flow: GradientFlow, carry: Carry, t: Array) -> AbstractTrainable:
     """The state at t in [t_before, t], from the dense output of the last step."""
     _, solver, _ = _method(flow, carry.state)
     step = solver.interpolation_cls(t0=carry.t_before, t1=carry.t, **carry.dense)
-    return carry.state.with_parts(carry.state.neuron.projected(step.evaluate(t)))
+    return carry.state.with_parts(carry.state.projected(step.evaluate(t)))

@@ -9,21 +9,21 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..states.particles import Particles
+from ..states.trainable import AbstractTrainable
 
 Drift = Callable[..., Any]
-Moved = tuple[Particles, Any]
+Moved = tuple[AbstractTrainable, Any]
 
 
 class AbstractRule(eqx.Module):
     """One step of size η along a velocity, with a memory (optimiser moments) that is carried."""
 
-    def init(self, state: Particles) -> Any:
+    def init(self, state: AbstractTrainable) -> Any:
         """The memory before the first step."""
         return None
 
     @abc.abstractmethod
-    def update(self, drift: Drift, state: Particles, memory: Any, key: Array, step: Any) -> Moved:
+    def update(self, drift: Drift, state: AbstractTrainable, memory: Any, key: Array, step: Any) -> Moved:
         """The state and memory after the step; `drift(state, scale)` is scale times the velocity
         on this step's data, and `key` is for this step's noise alone."""
 
@@ -50,14 +50,11 @@ class Noisy(AbstractRule):
     beta: float
 
     def update(self, drift, state, memory, key, step):
-        neuron, parts, moved = state.neuron, state.parts, drift(state, step)
-        shape = jax.eval_shape(neuron.pack, parts).shape
-        g = jax.random.normal(key, shape, state.dtype)
+        moved, g = drift(state, step), state.normal(key)
         size = jnp.sqrt(2 * step / self.beta).astype(state.dtype)
         parts = jax.tree.map(
-            lambda p, v, g, moves: p + v + size * g if moves else p,
-            parts, moved, neuron.unpack(g), neuron.trained(parts),
-        )  # fmt: skip
+            lambda p, v, g, moves: p + v + size * g if moves else p, state.parts, moved, g, state.trained()
+        )
         return state.with_parts(parts), memory
 
     @property
@@ -65,8 +62,13 @@ class Noisy(AbstractRule):
         return True
 
 
+def _gradient(drift: Drift, state: AbstractTrainable) -> Any:
+    """−v without the rates of the parts."""
+    return jax.tree.map(lambda v, rate: -v / rate, drift(state), state.rates())
+
+
 class OptaxRule(AbstractRule):
-    """θ ← θ + update(−v), for any optax optimiser; it holds its own step size."""
+    """θ ← θ + rate · update(gradient), for any optax optimiser; it holds its own step size."""
 
     optimiser: Any = eqx.field(static=True)
 
@@ -74,15 +76,14 @@ class OptaxRule(AbstractRule):
         return self.optimiser.init(state.parts)
 
     def update(self, drift, state, memory, key, step):
-        gradient = jax.tree.map(jnp.negative, drift(state))
-        updates, memory = self.optimiser.update(gradient, memory, state.parts)
-        trained = state.neuron.trained(state.parts)
-        updates = jax.tree.map(lambda u, moves: u if moves else 0 * u, updates, trained)
+        updates, memory = self.optimiser.update(_gradient(drift, state), memory, state.parts)
+        scaled = lambda u, rate, moves: u * rate if moves else 0 * u
+        updates = jax.tree.map(scaled, updates, state.rates(), state.trained())
         return state.moved(updates), memory
 
 
 class Preconditioned(AbstractRule):
-    """θ ← θ − η · transform(−v), for an optax transformation that holds no step size."""
+    """θ ← θ − η · rate · transform(gradient), for an optax transformation that holds no step size."""
 
     transform: Any = eqx.field(static=True)
 
@@ -90,6 +91,6 @@ class Preconditioned(AbstractRule):
         return self.transform.init(state.parts)
 
     def update(self, drift, state, memory, key, step):
-        gradient = jax.tree.map(jnp.negative, drift(state))
-        direction, memory = self.transform.update(gradient, memory, state.parts)
+        direction, memory = self.transform.update(_gradient(drift, state), memory, state.parts)
+        direction = jax.tree.map(jnp.multiply, direction, state.rates())
         return state.moved(direction, -jnp.asarray(step, state.dtype)), memory

@@ -9,28 +9,28 @@ from jaxtyping import Array
 
 from ..functionals.base import AbstractFunctional
 from ..problems.nodes import Nodes
-from ..states.particles import Particles
+from ..states.trainable import AbstractTrainable
 
 _ITERATIONS = 40  # power iterations: the eigenvalue is wanted to a few percent, not to digits
 
 
 def largest_stable_step(
-    functional: AbstractFunctional, particles: Particles, nodes: Nodes | None = None
+    functional: AbstractFunctional, state: AbstractTrainable, nodes: Nodes | None = None
 ) -> float:
-    """2/|λ|, λ the largest eigenvalue in size of D(velocity) at these particles: θ ← θ + ηv(θ) is linearly
+    """2/|λ|, λ the largest eigenvalue in size of D(velocity) at these state: θ ← θ + ηv(θ) is linearly
     stable for η below it. With batches `nodes` (leading axis), the least over the batches."""
     if nodes is None:
-        return float(2 / _top_eigenvalue(functional, particles))
+        return float(2 / _top_eigenvalue(functional, state))
     tops = [
-        _top_eigenvalue(functional.on(jax.tree.map(lambda v, i=i: v[i], nodes)), particles)
+        _top_eigenvalue(functional.on(jax.tree.map(lambda v, i=i: v[i], nodes)), state)
         for i in range(nodes.weights.shape[0])
     ]
     return float(2 / jnp.max(jnp.stack(tops)))
 
 
 @eqx.filter_jit
-def _top_eigenvalue(functional: AbstractFunctional, particles: Particles) -> Array:
-    drift = lambda parts: functional.drift(particles.with_parts(parts))
+def _top_eigenvalue(functional: AbstractFunctional, state: AbstractTrainable) -> Array:
+    drift = lambda parts: functional.drift(state.with_parts(parts))
 
     def unit(tree: Any) -> tuple[Any, Array]:
         norm = jnp.sqrt(sum(jnp.sum(v**2) for v in jax.tree.leaves(tree)))
@@ -38,10 +38,10 @@ def _top_eigenvalue(functional: AbstractFunctional, particles: Particles) -> Arr
 
     def iterate(_, pair):
         direction, _ = pair
-        _, image = jax.jvp(drift, (particles.parts,), (direction,))
+        _, image = jax.jvp(drift, (state.parts,), (direction,))
         return unit(image)
 
-    leaves, tree = jax.tree.flatten(particles.parts)
+    leaves, tree = jax.tree.flatten(state.parts)
     keys = jax.random.split(jax.random.key(0), len(leaves))
     random = [jax.random.normal(k, v.shape, v.dtype) for k, v in zip(keys, leaves, strict=True)]
     start = unit(jax.tree.unflatten(tree, random))

@@ -14,6 +14,7 @@ from .._typing import Abstract
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
 from ..states.particles import Particles
+from ..states.trainable import AbstractTrainable
 
 
 class AbstractFunctional(eqx.Module):
@@ -39,8 +40,8 @@ class AbstractFunctional(eqx.Module):
         """First variation of the energy at the points θ: Ψ/α for a risk."""
 
     @abc.abstractmethod
-    def drift(self, particles: Particles, scale: Any = 1.0) -> Any:
-        """scale · (−∇potential) at every particle, in the neuron's parts. A step η is best given here
+    def drift(self, state: AbstractTrainable, scale: Any = 1.0) -> Any:
+        """scale · (−∇potential) at every particle, in the state's parts. A step η is best given here
         as the scale: it then multiplies rows of data rather than coordinates of θ."""
 
     @abc.abstractmethod
@@ -51,9 +52,9 @@ class AbstractFunctional(eqx.Module):
         """How many terms with an expectation there are."""
         return int(self.problem is not None)
 
-    def velocity(self, particles: Particles) -> Float[Array, "n D"]:
-        """−∇potential at every particle, joined to (n, D)."""
-        return particles.neuron.pack(_drift(traced(self), particles))
+    def velocity(self, state: AbstractTrainable) -> Any:
+        """−∇potential at every particle, joined to (n, D); for a network a tree as its parts."""
+        return state.joined(_drift(traced(self), state))
 
     def gradient(self, particles: Particles) -> Float[Array, "n D"]:
         """∇_θj of the energy at finite width: −weights_j · velocity_j."""

@@ -1,4 +1,4 @@
-"""The velocity kernel: weighted data in, risk and velocity out, whatever the neuron."""
+"""The velocity kernel: weighted data in, risk and velocity out, whatever the neuron or network."""
 
 from typing import Any
 
@@ -11,13 +11,14 @@ from ..problems.losses import AbstractLoss
 from ..problems.nodes import Nodes
 from ..states.chunks import NEURONS, chunk_rows, chunked, in_blocks, in_chunks, is_wide, joined
 from ..states.particles import Particles
+from ..states.trainable import AbstractTrainable
 
 _FEW_ROWS = 32  # below this many rows, laying out the parts anew costs more than it saves
 _BLOCK_ROWS = 256  # rows to take at once against a block of neurons
 
 
 def sweep(
-    particles: Particles, nodes: Nodes, loss: AbstractLoss, scale: Any = 1.0
+    state: AbstractTrainable, nodes: Nodes, loss: AbstractLoss, scale: Any = 1.0
 ) -> tuple[Float[Array, ""], Any]:
     """Risk R = Σ_i ω_i ℓ(f(x_i), y_i) and velocity −(1/α)∇Ψ of every particle:
 
@@ -25,16 +26,19 @@ def sweep(
 
     times `scale`, in the neuron's parts. The data is scanned in chunks; two matrix products a chunk for
     a ridge neuron, and nothing of size rows × neurons is ever held. Very wide networks are taken in
-    blocks of neurons too, at the price of computing the hidden layer twice."""
-    data = nodes.astype(particles.dtype)
-    walk = _by_blocks if is_wide(particles.n * particles.neuron.fan, particles.dtype) else _by_chunks
-    return walk(particles, data, loss, scale)
+    blocks of neurons too, at the price of computing the hidden layer twice. States that are not particles
+    say themselves how a signal moves them (`pull`)."""
+    data = nodes.astype(state.dtype)
+    if not isinstance(state, Particles):
+        return _by_pull(state, data, loss, scale)
+    walk = _by_blocks if is_wide(state.n * state.neuron.fan, state.dtype) else _by_chunks
+    return walk(state, data, loss, scale)
 
 
 @eqx.filter_jit
-def risk_of(particles: Particles, nodes: Nodes, loss: AbstractLoss) -> Float[Array, ""]:
+def risk_of(state: AbstractTrainable, nodes: Nodes, loss: AbstractLoss) -> Float[Array, ""]:
     """The risk alone; the compiler drops the velocity."""
-    return sweep(particles, nodes, loss)[0]
+    return sweep(state, nodes, loss)[0]
 
 
 def _signal(particles: Particles, data: Nodes, f: Array, loss: AbstractLoss, scale: Any) -> Array:
@@ -45,6 +49,20 @@ def _signal(particles: Particles, data: Nodes, f: Array, loss: AbstractLoss, sca
 
 def _add(total: Any, more: Any) -> Any:
     return jax.tree.map(jnp.add, total, more)
+
+
+def _by_pull(state: AbstractTrainable, data: Nodes, loss: AbstractLoss, scale: Any) -> tuple[Array, Any]:
+    def chunk(data: Nodes) -> tuple[Array, Any]:
+        f = state(data.x)
+        u, by = loss.signal(f, data.y), data.weights * jnp.asarray(scale, f.dtype)
+        velocity = state.pull(data.x, u * (by if u.ndim == 1 else by[:, None]))
+        return jnp.sum(data.weights * loss(f, data.y)), velocity
+
+    rows = state.rows(data.m)
+    if data.m <= rows:
+        return chunk(data)
+    zero = jnp.zeros((), state.dtype), jax.tree.map(jnp.zeros_like, state.parts)
+    return jax.lax.scan(lambda total, data: (_add(total, chunk(data)), None), zero, in_chunks(data, rows))[0]
 
 
 def _by_chunks(particles: Particles, data: Nodes, loss: AbstractLoss, scale: Any) -> tuple[Array, Any]:

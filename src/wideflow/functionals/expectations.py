@@ -21,6 +21,7 @@ from ..problems.nodes import Nodes
 from ..problems.problem import Problem
 from ..states.chunks import chunk_rows, chunked, in_chunks
 from ..states.particles import Particles
+from ..states.trainable import AbstractTrainable
 from .base import traced
 from .engine import risk_of, sweep
 from .pairs import ORDER, Pairs, why_not
@@ -86,7 +87,7 @@ class AbstractByNodes(AbstractExpectation):
         return self.problem.loss(state(self.nodes.x), self.nodes.y)
 
     def risk(self, state):
-        if isinstance(state, Particles):
+        if isinstance(state, AbstractTrainable):
             return risk_of(state, self.nodes, self.problem.loss)
         return jnp.sum(self.nodes.weights * self.rows(state))
 

@@ -13,6 +13,7 @@ from .._checks import function
 from ..problems.neurons import AbstractNeuron, Ridge
 from ..problems.radial import RadialNeuron
 from ..states.particles import Particles
+from ..states.trainable import half_square
 from .base import AbstractFunctional
 
 
@@ -27,6 +28,11 @@ class AbstractPenalty(AbstractFunctional):
         return jax.vmap(lambda one: self.q(one, neuron), in_axes=-1)(parts)
 
     def value(self, state):
+        if not isinstance(state, Particles):
+            raise ValueError(
+                f"{type(self).__name__} is a penalty on the law of neurons, ∫q dρ: it needs wf.Particles, got a "
+                f"{type(state).__name__}. For decay of a network's weights use wf.SecondMoment()."
+            )
         return jnp.sum(state.weights * self._each(state.parts, state.neuron))
 
     def energy(self, particles):
@@ -53,13 +59,34 @@ class AbstractPenalty(AbstractFunctional):
         return None
 
 
-class SecondMoment(AbstractPenalty):
-    """½∫|θ|²dρ over the trained coordinates: the L2 penalty, whose velocity is −θ."""
+class SecondMoment(AbstractFunctional):
+    """½∫|θ|²dρ over the trained coordinates: the L2 penalty, whose velocity is −θ. For a network of any depth
+    it is the energy whose flow, at the rates of its layers, is −W (½Σ|W_l|²/rate_l)."""
 
-    def q(self, parts, neuron):
-        trained = neuron.trained(parts)
-        squares = jax.tree.map(lambda moves, p: jnp.sum(p**2) if moves else 0.0, trained, parts)
-        return 0.5 * sum(jax.tree.leaves(squares))
+    def value(self, state):
+        return state.second_moment()
+
+    def energy(self, particles):
+        return particles.second_moment()
+
+    def potential(self, theta, particles):
+        parts = particles.neuron.unpack(theta)
+        return jax.vmap(lambda one: half_square(one, particles.neuron.trained(one)), in_axes=-1)(parts)
+
+    def drift(self, state, scale=1.0):
+        force = lambda moves, p: -scale * p if moves else jnp.zeros_like(p)
+        return jax.tree.map(force, state.trained(), state.parts)
+
+    def on(self, nodes):
+        return self
+
+    @property
+    def problem(self):
+        return None
+
+    @property
+    def sample(self):
+        return None
 
 
 def _norm(*vectors: Array) -> Array:

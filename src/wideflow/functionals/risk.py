@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -10,6 +11,7 @@ from ..problems.neurons import AbstractNeuron
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
 from ..states.particles import Particles
+from ..states.trainable import AbstractTrainable
 from . import expectations
 from .base import AbstractFunctional
 from .expectations import AbstractExpectation, Auto, OnData
@@ -63,12 +65,25 @@ class Risk(AbstractFunctional):
         if not callable(state):
             raise ValueError(f"A state must predict, state(x), such as wf.Particles, got {state!r}.")
         if not isinstance(state, Particles):
+            self._check_outputs(state)
             return
         d, outputs, its = self.problem.d, self.problem.neuron.outputs, state.neuron
         if its.size(d) != state.D or its.outputs != outputs:
             raise ValueError(
                 f"The problem has x in R^{d} and {outputs} output(s), so its particles must be in "
                 f"R^{its.size(d)}, got particles in R^{state.D} with {its.outputs} output(s)."
+            )
+
+    def _check_outputs(self, state: Any) -> None:
+        if not isinstance(state, AbstractTrainable):
+            return
+        d, outputs = self.problem.d, self.problem.neuron.outputs
+        x = jax.ShapeDtypeStruct((2, d), state.dtype)
+        given = jax.eval_shape(lambda x: state(x), x).shape[1:]  # raises if x does not fit
+        if given != (() if outputs == 1 else (outputs,)):
+            raise ValueError(
+                f"The problem has {outputs} output(s), got a {type(state).__name__} with {given or 1}. Set "
+                "Problem(neuron=wf.Neuron(…, outputs=…)) and the network's outputs alike."
             )
 
     @property

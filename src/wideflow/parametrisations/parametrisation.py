@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
 import numpy as np
 
 from .._checks import count, number
@@ -17,8 +18,7 @@ class Parametrisation:
     entries of W_l ~ N(0, n^{−2b_l}) at the start, rate η₀ n^{−c_l}; time is t = k η₀ after k steps.
 
     A bias is a weight from a constant input. Those of hidden layers take the exponents of the first layer;
-    that of the output takes (−c/2, c/2, c), c = c_{L+1} (Adam: (−c, c, c)), so that it starts and moves
-    by order 1 and follows the last layer's shifts."""
+    that of the output takes (0, 0, 0), so that it starts and moves by order 1 whatever the optimiser."""
 
     a: tuple[float, ...]
     b: tuple[float, ...]
@@ -58,22 +58,21 @@ class Parametrisation:
         """n^{−c}: what multiplies η₀."""
         return _width(n) ** -self.c[self._index(layer)]
 
-    def bias_multiplier(self, layer: int, n: int, optimiser: str = "sgd") -> float:
+    def bias_multiplier(self, layer: int, n: int) -> float:
         """What stands before the bias."""
-        return _width(n) ** -self._bias(layer, optimiser)[0]
+        return _width(n) ** -self._bias(layer)[0]
 
-    def bias_sd(self, layer: int, n: int, optimiser: str = "sgd") -> float:
+    def bias_sd(self, layer: int, n: int) -> float:
         """The standard deviation of the bias at the start."""
-        return _width(n) ** -self._bias(layer, optimiser)[1]
+        return _width(n) ** -self._bias(layer)[1]
 
-    def bias_rate(self, layer: int, n: int, optimiser: str = "sgd") -> float:
+    def bias_rate(self, layer: int, n: int) -> float:
         """What multiplies η₀ for the bias."""
-        return _width(n) ** -self._bias(layer, optimiser)[2]
+        return _width(n) ** -self._bias(layer)[2]
 
-    def _bias(self, layer: int, optimiser: str) -> tuple[float, float, float]:
-        half = self.c[-1] / power(optimiser)
+    def _bias(self, layer: int) -> tuple[float, float, float]:
         if self._index(layer) == self.depth:
-            return -half, half, self.c[-1]
+            return 0.0, 0.0, 0.0
         return self.a[0], self.b[0], self.c[0]
 
     def _index(self, layer: int) -> int:
@@ -200,6 +199,18 @@ class Parametrisation:
             layer = "output" if i == self.depth else f"layer {i + 1}"
             rows.append(f"{layer:<16}" + "".join(f"{v:>8g}" for v in values))
         return "\n".join(rows)
+
+
+def _unflattened(name: str, exponents: Iterable[Any]) -> Parametrisation:
+    made = object.__new__(Parametrisation)  # under jit there are no values to check
+    for letter, values in zip(("a", "b", "c"), exponents, strict=True):
+        object.__setattr__(made, letter, values)
+    object.__setattr__(made, "name", name)
+    return made
+
+
+# Exponents are leaves, so that a network compiled for one parametrisation is compiled for all.
+jax.tree_util.register_pytree_node(Parametrisation, lambda p: ((p.a, p.b, p.c), p.name), _unflattened)
 
 
 def _exponents(name: str, values: Any) -> tuple[float, ...]:

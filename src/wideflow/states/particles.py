@@ -1,5 +1,7 @@
 """The empirical measure of a network's neurons."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -11,9 +13,10 @@ from jaxtyping import Array, Float
 from .._checks import finite
 from ..problems.neurons import AbstractNeuron
 from .chunks import NEURONS, chunk_rows, chunked, in_blocks, is_wide, map_rows
+from .trainable import AbstractTrainable, Tangent, half_square
 
 
-class Particles(eqx.Module):
+class Particles(AbstractTrainable):
     """ρ = Σ_j weights_j δ_{θ_j}, and the network f(x; ρ) = α ∫ σ*(x; θ) ρ(dθ) that it is.
 
     θ is kept as the neuron's parts (see `AbstractNeuron`); `particles.theta` joins them to (n, D).
@@ -68,7 +71,7 @@ class Particles(eqx.Module):
         return jax.eval_shape(self.neuron.pack, self.parts).shape[-1]
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> Any:  # type: ignore[override]
         return self.weights.dtype
 
     def __call__(self, x: Float[Array, "m d"]) -> Array:
@@ -85,13 +88,44 @@ class Particles(eqx.Module):
             )
         return _predict(self, x)
 
-    def with_parts(self, parts: Any) -> "Particles":
-        """The same weights, scale and neuron at other θ."""
-        return eqx.tree_at(lambda p: p.parts, self, parts)
+    def pull(self, x, signal):
+        """(1/α) Σ_i signal_i ∇σ*(x_i; θ_j): a particle's weight does not enter its own velocity."""
+        pulled = self.neuron.mix_and_pull(self.parts, x, self.weights)[1](signal)
+        return jax.tree.map(lambda v: v / self.alpha, pulled)
 
-    def moved(self, velocity: Any, by: Any = 1.0) -> "Particles":
-        """Every particle moved: θ_j + by · velocity_j (velocity given in the neuron's parts)."""
-        return self.with_parts(jax.tree.map(lambda p, v: p + by * v, self.parts, velocity))
+    def tangent(self):
+        """√weights_j in place of weights_j, so that K = ∫⟨∇σ*, ∇σ*⟩dρ without a division by weights."""
+        moves = jax.tree.map(float, self.trained())
+        return Tangent(_mixed_by(self.neuron), (self.parts, jnp.sqrt(self.weights)), (moves, 0.0))
+
+    def normal(self, key):
+        shape = jax.eval_shape(self.neuron.pack, self.parts).shape
+        return self.neuron.unpack(jax.random.normal(key, shape, self.dtype))
+
+    def second_moment(self):
+        """½∫|θ|²dρ over the trained coordinates."""
+        each = lambda parts: half_square(parts, self.neuron.trained(parts))
+        return jnp.sum(self.weights * jax.vmap(each, in_axes=-1)(self.parts))
+
+    def trained(self):
+        return self.neuron.trained(self.parts)
+
+    def rows(self, m):
+        return chunk_rows(m, self.n * self.neuron.fan, 1, self.dtype)
+
+    def projected(self, parts):
+        return self.neuron.projected(parts)
+
+    def confined(self, parts, velocity):
+        return self.neuron.confined(parts, velocity)
+
+    def joined(self, parts):
+        return self.neuron.pack(parts)
+
+
+@functools.cache
+def _mixed_by(neuron: AbstractNeuron) -> Callable[[Any, Array], Array]:
+    return lambda params, x: neuron.mix(params[0], x, params[1])
 
 
 def _floats(name: str, values: Any) -> Array:

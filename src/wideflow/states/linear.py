@@ -1,0 +1,54 @@
+"""A state linearised at its start."""
+
+from typing import Any
+
+import jax
+from jaxtyping import Array, Float
+
+from .trainable import AbstractTrainable
+
+
+class Linear(AbstractTrainable):
+    """f_lin(x) = f(x; θ₀) + ⟨∇f(x; θ₀), θ − θ₀⟩: its kernel is that of the state `at` θ₀, and stays."""
+
+    parts: Any
+    at: AbstractTrainable
+
+    def __init__(self, at: AbstractTrainable, parts: Any = None):
+        if isinstance(at, Linear) or not isinstance(at, AbstractTrainable):
+            raise ValueError(f"Only a network or particles can be linearised, got a {type(at).__name__}.")
+        self.at, self.parts = at, at.parts if parts is None else parts
+
+    @property
+    def alpha(self) -> Float[Array, "*r"]:  # type: ignore[override]
+        return self.at.alpha
+
+    @property
+    def dtype(self) -> Any:  # type: ignore[override]
+        return self.at.dtype
+
+    def __call__(self, x):
+        moved = jax.tree.map(lambda p, p0: p - p0, self.parts, self.at.parts)
+        f0, change = jax.jvp(lambda parts: self.at.with_parts(parts)(x), (self.at.parts,), (moved,))
+        return f0 + change
+
+    def pull(self, x, signal):
+        return self.at.pull(x, signal)
+
+    def tangent(self):
+        return self.at.tangent()
+
+    def normal(self, key):
+        return self.at.normal(key)
+
+    def second_moment(self):
+        return self.at.with_parts(self.parts).second_moment()
+
+    def trained(self):
+        return self.at.trained()
+
+    def rates(self):
+        return self.at.rates()
+
+    def rows(self, m):
+        return self.at.rows(m)
