@@ -1,4 +1,4 @@
-"""Networks of any depth: the same as particles for two layers, as NumPy for convolutions; symmetry; records."""
+"""Networks of any depth: as particles for two layers, as NumPy for convolutions; symmetry; records."""
 
 import jax
 import jax.numpy as jnp
@@ -31,24 +31,24 @@ def as_network(particles, family, parametrisation):
     return wf.Network((hidden, last), family, particles.n, parametrisation)
 
 
-@pytest.mark.parametrize("A", [1.0, 0.5, 0.75])
+@pytest.mark.parametrize("exponent", [1.0, 0.5, 0.75])
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_two_layers_are_particles(A, outputs):
+def test_two_layers_are_particles(exponent, outputs):
     """f and every step of descent, Adam and noise-free Langevin agree with those of wf.Particles of the
-    scale α = n^{1−A}, to the rounding of sums of 50 terms over 50 steps."""
+    scale α = n^{1−exponent}, to the rounding of sums of 50 terms over 50 steps."""
     P, n = problem(outputs=outputs), 50
-    R, rho = wf.Risk(P), wf.init(P).sample(KEY, n, alpha=n ** (1 - A))
-    scaled = wf.Parametrisation.scaled(A)
+    R, rho = wf.Risk(P), wf.init(P).sample(KEY, n, alpha=n ** (1 - exponent))
+    scaled = wf.Parametrisation.scaled(exponent)
     net = as_network(rho, wf.MLP(4, 1, "tanh", outputs=outputs), scaled)
     x = jax.random.normal(KEY, (7, 4))
     np.testing.assert_allclose(net(x), rho(x), rtol=1e-12)
     methods = [
-        lambda R: wf.GradientDescent(R, step=0.01),
-        lambda R: wf.SGD(R, step=0.01, batch=3),
-        lambda R: wf.Langevin(R, step=0.01, beta=np.inf, decay=0.3),
+        wf.GradientDescent(R, step=0.01),
+        wf.SGD(R, step=0.01, batch=3),
+        wf.Langevin(R, step=0.01, beta=np.inf, decay=0.3),
     ]
     for method in methods:
-        one, other = (wf.evolve(method(R), s, TS, key=KEY) for s in (rho, net))
+        one, other = (wf.evolve(method, s, TS, key=KEY) for s in (rho, net))
         np.testing.assert_allclose(other["risk"], one["risk"], rtol=1e-11)
         np.testing.assert_allclose(other.final(x), one.final(x), rtol=1e-10)
 

@@ -112,3 +112,16 @@ def test_whole_numbers_become_floats():
     p = wf.Particles([[1, 2], [3, 4]], weights=[0, 1], alpha=2, neuron=wf.Neuron("relu"))
     assert p.dtype == jnp.float64
     assert np.array_equal(p([[1], [-1]]), [2 * 3 * 4, 0])
+
+
+def test_mirrored_neurons_start_at_zero():
+    problem = wf.Problem(x=wf.Gaussian(3), target=wf.single_index("erf"), neuron=wf.Neuron("erf", bias=True))
+    rho0 = wf.init(problem, b=0.3)
+    rho = rho0.sample(jax.random.key(0), 10, alpha=3.0, mirrored=True)
+    half = rho0.sample(jax.random.key(0), 5)
+    np.testing.assert_array_equal(rho.theta[:5], half.theta)
+    np.testing.assert_array_equal(rho.theta[5:, 1:], half.theta[:, 1:])
+    # pairs cancel one by one, up to the order in which ten terms are summed
+    assert np.abs(rho(jax.random.normal(jax.random.key(1), (7, 3)))).max() < 1e-15
+    with pytest.raises(ValueError, match="even n"):
+        rho0.sample(jax.random.key(0), 5, mirrored=True)

@@ -17,8 +17,8 @@ def _inner(given: Any) -> AbstractDynamics:
     if isinstance(given, AbstractDynamics) and not isinstance(given, Linearised):
         return given
     raise ValueError(
-        "Linearised takes a risk, for its gradient flow, or another dynamics such as wf.SGD(R, step=1e-3), got "
-        f"a {type(given).__name__}."
+        "Linearised takes a risk, for its gradient flow, or another dynamics such as wf.SGD(R, step=1e-3), "
+        f"got a {type(given).__name__}."
     )
 
 

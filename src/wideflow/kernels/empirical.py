@@ -128,7 +128,7 @@ def _matrix(task: _Task, rates: Array) -> list[np.ndarray]:
     for k, rows in enumerate(which):
         first = int(rows[0]) // plan.columns if task.symmetric else 0
         pairs = () if outputs is None else (jnp.asarray(outputs[k], jnp.int32),)
-        strip = products_strip if by_pairs else contraction_strip
+        strip: Any = products_strip if by_pairs else contraction_strip
         tiles = strip(
             task.model,
             rates,

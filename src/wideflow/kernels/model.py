@@ -59,7 +59,7 @@ def model(f: Callable, params: Any, x: np.ndarray) -> Model:
     if not jnp.issubdtype(dtype, jnp.floating):
         raise ValueError(f"f(params, x) must be of a real floating dtype to have a kernel, got {dtype}.")
     made = Model(f, moving, held, int(np.prod(shape[1:])))
-    _check_rows(made, x[:2])
+    _check_rows(made, jnp.asarray(x[:2]))
     return made
 
 
@@ -75,9 +75,8 @@ def _hashable(f: Any) -> None:
                 ) from None
 
 
-def _check_rows(model: Model, x: np.ndarray) -> None:
+def _check_rows(model: Model, x: Array) -> None:
     """f twice on the same two samples, and on each alone."""
-    x = jnp.asarray(x)
     first, again = (np.asarray(model(model.moving, x)).astype(float) for _ in range(2))
     eps, size = float(jnp.finfo(model.dtype).eps), np.nanmax(np.abs(first), initial=0.0)
     if not np.allclose(first, again, rtol=0, atol=1e3 * eps * size, equal_nan=True):

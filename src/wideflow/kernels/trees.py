@@ -63,10 +63,11 @@ def same_tree(name1: str, tree1: Any, name2: str, tree2: Any) -> None:
                 f"{name1} and {name2} must be trees of the same structure, but at {path or 'the root'} "
                 f"{name1} has {here} and {name2} has {there}. Are they of one model?"
             )
-    if jax.tree.structure(tree1) != jax.tree.structure(tree2):
+    structures: list[Any] = [jax.tree.structure(tree) for tree in (tree1, tree2)]
+    if structures[0] != structures[1]:
         raise ValueError(
-            f"{name1} and {name2} must be trees of the same structure, got {jax.tree.structure(tree1)} "
-            f"and {jax.tree.structure(tree2)}. Are they of one model?"
+            f"{name1} and {name2} must be trees of the same structure, got {structures[0]} and "
+            f"{structures[1]}. Are they of one model?"
         )
 
 

@@ -24,8 +24,8 @@ class Family:
     """Networks of one architecture at every width n.
 
     Weight layer l = 1 … L+1 is h = n^−a_l g_l W x (+ bias) with entries of W ~ N(0, n^−2b_l s_l²), trained at
-    the rate n^−c_l; (a, b, c) come from a `Parametrisation`, and the constants g_l s_l = gain/√k_l from here, k_l
-    being the part of the fan-in that does not grow with n (window, positions; d in the first layer). In the
+    the rate n^−c_l; (a, b, c) come from a `Parametrisation`, and the constants g_l s_l = gain/√k_l from here;
+    k_l is the part of the fan-in that does not grow with n (window, positions; d in the first layer). In the
     first layer the constant is in the start, as in `wf.init` (w ~ N(0, I/d)), or with `input_scale="front"`
     in front of W; elsewhere it is in front.
 

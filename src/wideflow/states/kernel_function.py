@@ -17,8 +17,8 @@ _TILE = 2**22  # entries of K(x, x_i) to hold at once
 class KernelFunction(eqx.Module):
     """f(x) = f₀(x) + Σ_i K(x, x_i) c_i, c_i a number or one per output; f₀ = `start`, or 0.
 
-    `KernelFunction(kernel)` is f = 0, to start `wf.KernelFlow` from. K(x, x') (m, m') is shared by all outputs
-    and must be a JAX function of rows, such as `wf.InfiniteKernel(family)`."""
+    `KernelFunction(kernel)` is f = 0, to start `wf.KernelFlow` from. K(x, x') (m, m') is shared by all
+    outputs and must be a JAX function of rows, such as `wf.InfiniteKernel(family)`."""
 
     kernel: Kernel
     outputs: int = eqx.field(static=True)

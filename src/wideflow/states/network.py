@@ -24,7 +24,7 @@ _HIDDEN = 2**24  # bytes of hidden layers to hold at once: a few times the cache
 
 
 class Weights(NamedTuple):
-    """W (fan-in, units), or (window, window, channels in, channels) of a convolution, and the bias or None."""
+    """W (fan-in, units), or (window, window, channels in, channels) of a convolution; the bias or None."""
 
     w: Array
     b: Array | None
@@ -42,8 +42,8 @@ class Trace(NamedTuple):
 class Network(AbstractTrainable):
     """F(x) = α f(x; W), or α(f(x; W) − f(x; W₀)) if centred, with layer l as in `Family`.
 
-    Its velocity is −n^−c_l α^−2 ∇_{W_l} R, so that t = kη₀ is the time of every width and every α; decay and noise
-    act per unit of that time: −λW, and noise of the size n^−b_l of the layer's own start."""
+    Its velocity is −n^−c_l α^−2 ∇_{W_l} R, so that t = kη₀ is the time of every width and every α; decay and
+    noise act per unit of that time: −λW, and noise of the size n^−b_l of the layer's own start."""
 
     parts: tuple[Weights, ...]
     alpha: Float[Array, ""]

@@ -53,9 +53,12 @@ class Law(eqx.Module):
         if math.isinf(self.D):
             raise ValueError("In d = inf a law of θ has no draws or nodes of its own; take law.reduced().")
 
-    def sample(self, key: Array, n: int, alpha: float = 1.0, dtype: Any = None) -> Particles:
+    def sample(
+        self, key: Array, n: int, alpha: float = 1.0, dtype: Any = None, *, mirrored: bool = False
+    ) -> Particles:
         """n independent particles with scale α. Particle j depends on (key, j) only, so a narrow
-        network is the beginning of a wide one from the same key."""
+        network is the beginning of a wide one from the same key. `mirrored=True` draws half of them, and
+        takes each a second time with −a in place of a: f = 0 at the start."""
         self._finite()
         n, dtype = count("n", n), jnp.result_type(float) if dtype is None else jnp.dtype(dtype)
         if not jnp.issubdtype(dtype, jnp.floating):
@@ -63,7 +66,18 @@ class Law(eqx.Module):
         check_key("key", key)
         hint = "Use fewer neurons or dtype=jnp.float32."
         fits(f"{n} neurons in R^{self.D}", 3 * n * self.D * dtype.itemsize, hint)
-        return Particles(_draw(self.marginals, self.widths, key, n, dtype), alpha=alpha, neuron=self.neuron)
+        theta = _draw(self.marginals, self.widths, key, self._half(n) if mirrored else n, dtype)
+        if mirrored:
+            sign = np.repeat([-1.0 if name == "a" else 1.0 for name in self.names], self.widths)
+            theta = jnp.concatenate([theta, theta * sign.astype(dtype)])
+        return Particles(theta, alpha=alpha, neuron=self.neuron)
+
+    def _half(self, n: int) -> int:
+        if "a" not in self.names or n % 2:
+            raise ValueError(
+                f"Mirrored neurons need a trained output weight a and an even n, got {self.neuron!r}, n = {n}."
+            )
+        return n // 2
 
     def nodes(self, order: Orders, alpha: float = 1.0, least: float = 0.0) -> Particles:
         """The product of Gauss rules of all coordinates as weighted particles: ∫q dρ₀ to the digits of

@@ -15,8 +15,8 @@ from .chunks import chunked
 
 
 class Tangent(NamedTuple):
-    """A function f(params, x) and rates whose Σ_p rate_p ∂_p f(x) ∂_p f(x')ᵀ is the kernel of a state. `f` is the
-    same object for the same kind of state, so that code compiled for it is found again."""
+    """A function f(params, x) and rates whose Σ_p rate_p ∂_p f(x) ∂_p f(x')ᵀ is the kernel of a state. `f` is
+    the same object for the same kind of state, so that code compiled for it is found again."""
 
     f: Callable[[Any, Array], Array]
     params: Any
