@@ -14,7 +14,7 @@ BUDGET = 2**29  # bytes: 512 MiB
 METHODS = ("contraction", "products")
 # Measured on two cores: writing one entry of a Jacobian takes as long as so many operations of a matrix
 # product, because its outer products are bound by memory.
-_ENTRY = 40
+_ENTRY = 100
 _COLUMNS = 256  # samples to push a tangent through at once: enough for products at the full rate
 _PAIRS = 64
 
@@ -25,7 +25,7 @@ class Plan(NamedTuple):
     - `method`: "contraction" (Jacobians of tiles, multiplied) or "products" (pull back, push forward);
     - `tile`: rows at a time, samples for contraction, (sample, output) pairs for products;
     - `columns`: samples of x2 at a time;
-    - `flops`: estimated operations, an entry of a Jacobian counted as 40 of them;
+    - `flops`: estimated operations, an entry of a Jacobian counted as 100 of them;
     - `bytes`: estimated memory beside the kernel;
     - `why`: the reason in words."""
 
@@ -115,7 +115,7 @@ def even(m: int, most: float) -> int:
 
 
 def _contraction(model, cost: Costs, m1: int, m2: int, symmetric: bool, form: str, budget: int) -> Plan:
-    """A tile of rows is held, smaller tiles of columns pass by: each is computed once a tile of rows."""
+    """A tile of rows is held, tiles of columns pass by: each is computed once a tile of rows."""
     O, P = model.outputs, model.size  # noqa: E741
     sample = O * (P * model.dtype.itemsize + cost.activations)
     if form == "diagonal":
@@ -124,7 +124,7 @@ def _contraction(model, cost: Costs, m1: int, m2: int, symmetric: bool, form: st
         return Plan("contraction", tile, tile, work, 2 * tile * sample, "")
     # Of the columns, the leaves of a second copy may be alive while they are multiplied.
     units = budget / sample
-    columns = even(m2, max(1, units / 6, min(m2, (units - m1) / 2)))
+    columns = even(m2, max(1, units / 3.5, min(m2, (units - m1) / 2)))
     tile = even(m1, max(1, units - 2 * columns))
     half = (1 + tile / m1) / 2 if symmetric else 1.0
     jacobians = m1 + math.ceil(m1 / tile) * m2 * half
