@@ -3,19 +3,33 @@
 REFERENCES = {
     "chizat2018": "L. Chizat, F. Bach. On the global convergence of gradient descent for "
     "over-parameterized models using optimal transport. NeurIPS 2018.",
+    "chizat2019": "L. Chizat, E. Oyallon, F. Bach. On lazy training in differentiable programming. "
+    "NeurIPS 2019.",
     "deepmind2020": "DeepMind et al. The DeepMind JAX ecosystem. 2020 (optax).",
     "dormand1980": "J. R. Dormand, P. J. Prince. A family of embedded Runge–Kutta formulae. J. Comput. "
     "Appl. Math. 6(1), 1980.",
+    "geiger2020": "M. Geiger, S. Spigler, A. Jacot, M. Wyart. Disentangling feature and lazy training in "
+    "deep neural networks. J. Stat. Mech. 113301, 2020.",
     "hu2021": "K. Hu, Z. Ren, D. Šiška, Ł. Szpruch. Mean-field Langevin dynamics and energy "
     "landscape of neural networks. Ann. Inst. H. Poincaré Probab. Statist. 57, 2021.",
+    "jacot2018": "A. Jacot, F. Gabriel, C. Hongler. Neural tangent kernel: convergence and generalization in "
+    "neural networks. NeurIPS 2018.",
     "kidger2021": "P. Kidger. On neural differential equations. DPhil thesis, Oxford, 2021 (diffrax).",
     "kingma2015": "D. P. Kingma, J. Ba. Adam: a method for stochastic optimization. ICLR 2015.",
+    "lee2019": "J. Lee, L. Xiao, S. Schoenholz, Y. Bahri, R. Novak, J. Sohl-Dickstein, J. Pennington. Wide "
+    "neural networks of any depth evolve as linear models under gradient descent. NeurIPS 2019.",
     "mei2018": "S. Mei, A. Montanari, P.-M. Nguyen. A mean field view of the landscape of "
     "two-layer neural networks. PNAS 115(33), 2018.",
     "mei2019": "S. Mei, T. Misiakiewicz, A. Montanari. Mean-field theory of two-layers neural "
     "networks: dimension-free bounds and kernel limit. COLT 2019.",
     "robbins1951": "H. Robbins, S. Monro. A stochastic approximation method. Ann. Math. "
     "Statist. 22(3), 1951.",
+    "novak2022": "R. Novak, J. Sohl-Dickstein, S. S. Schoenholz. Fast finite width neural tangent kernel. "
+    "ICML 2022.",
     "tsitouras2011": "C. Tsitouras. Runge–Kutta pairs of order 5(4) satisfying only the first "
     "column simplifying assumption. Comput. Math. Appl. 62(2), 2011.",
+    "yang2021": "G. Yang, E. J. Hu. Tensor programs IV: feature learning in infinite-width neural networks. "
+    "ICML 2021.",
+    "yang2022": "G. Yang, E. J. Hu, I. Babuschkin, S. Sidor, X. Liu, D. Farhi, N. Ryder, J. Pachocki, "
+    "W. Chen, J. Gao. Tensor programs V: tuning large neural networks via zero-shot hyperparameter transfer. 2022.",
 }

@@ -30,8 +30,8 @@ class AbstractPenalty(AbstractFunctional):
     def value(self, state):
         if not isinstance(state, Particles):
             raise ValueError(
-                f"{type(self).__name__} is a penalty on the law of neurons, ∫q dρ: it takes wf.Particles, not "
-                f"a {type(state).__name__}. For decay of a network's weights use wf.SecondMoment()."
+                f"{type(self).__name__} is a penalty on the law of neurons, ∫q dρ, and takes wf.Particles, "
+                f"not a {type(state).__name__}. For decay of a network's weights use wf.SecondMoment()."
             )
         return jnp.sum(state.weights * self._each(state.parts, state.neuron))
 

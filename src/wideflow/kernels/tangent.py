@@ -1,12 +1,13 @@
 """The kernel of a state of the library, by the fastest way that there is for it."""
 
+import jax
 from jaxtyping import Array
 
 from ..states.linear import Linear
 from ..states.network import Network
 from ..states.trainable import AbstractTrainable
 from .empirical import empirical_ntk
-from .layerwise import layerwise_ntk
+from .layerwise import layerwise_kernels, layerwise_ntk
 
 
 def tangent_kernel(
@@ -19,3 +20,17 @@ def tangent_kernel(
         return layerwise_ntk(at, x1, x2, form=form)
     f, params, rates = at.tangent()
     return empirical_ntk(f, params, x1, x2, form=form, rates=rates)
+
+
+def tangent_kernels(
+    state: AbstractTrainable, x1: Array, x2: Array | None = None, *, form: str = "full"
+) -> dict[str, Array]:
+    """The parts of `tangent_kernel` by layer (or by part of θ, for particles): their sum is the kernel."""
+    at = state.at if isinstance(state, Linear) else state
+    if isinstance(at, Network):
+        kernels = layerwise_kernels(at, x1, x2, form=form)
+        return {f"layer {i + 1}": K for i, K in enumerate(kernels)}
+    f, params, rates = at.tangent()
+    by_leaf = empirical_ntk(f, params, x1, x2, form=form, rates=rates, per_leaf=True)
+    named = jax.tree_util.tree_leaves_with_path(by_leaf[0])  # the weights of particles do not move
+    return {jax.tree_util.keystr(path, simple=True, separator="."): K for path, K in named}

@@ -28,7 +28,7 @@ class Dense:
     def shape(self, inputs: Shape, n: int) -> Shape:
         if len(inputs) != 1:
             raise ValueError(
-                f"Dense needs a vector, got an image of shape {inputs}: put Flatten() or GlobalAverage() first"
+                f"Dense needs a vector, got an image of shape {inputs}: put Flatten or GlobalAverage first."
             )
         return (self.units or n,)
 

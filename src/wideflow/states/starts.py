@@ -75,7 +75,7 @@ class Law(eqx.Module):
     def _half(self, n: int) -> int:
         if "a" not in self.names or n % 2:
             raise ValueError(
-                f"Mirrored neurons need a trained output weight a and an even n, got {self.neuron!r}, n = {n}."
+                f"Mirrored neurons need output weights a and an even n, got n = {n}, {self.neuron!r}."
             )
         return n // 2
 

@@ -1,0 +1,115 @@
+"""The residual equation with its moving kernel, beside the one with the kernel frozen at the start."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import times
+from ..dynamics.flow import GradientFlow
+from ..dynamics.kernel_flow import KernelFlow
+from ..figures import COLOURS, DASHES, panels, save
+from ..functionals.risk import Risk
+from ..kernels.tangent import tangent_kernels
+from ..loop import evolve
+from ..run import Run
+from ..states.trainable import AbstractTrainable
+
+
+@dataclass(frozen=True)
+class Coupled:
+    """∂t u = −K_t Ω u beside ∂t u = −K_0 Ω u, from one start on one data set, at the times `t`.
+
+    - `moving`, `frozen`: the two runs.
+    - `gap`: root mean square over the data of f − f_frozen.
+    - `movement`: ‖K_t − K_0‖/‖K_0‖ (Frobenius); `layers` the same for each layer's kernel, by name.
+    - `alignment`: ⟨K_t, yyᵀ⟩/(‖K_t‖ ‖yyᵀ‖), y the labels (one-hot for classes), from 0 to 1."""
+
+    moving: Run
+    frozen: Run
+    t: Float[np.ndarray, " T"]
+    gap: Float[np.ndarray, " T"]
+    movement: Float[np.ndarray, " T"]
+    layers: dict[str, np.ndarray]
+    alignment: Float[np.ndarray, " T"]
+
+    def table(self) -> str:
+        """Start and end, a line each, in Markdown."""
+        head = "| t | risk, K moves | risk, K frozen | rms gap | kernel movement | alignment with y |"
+        lines = [head, "|---|---|---|---|---|---|"]
+        for i in sorted({0, len(self.t) // 2, len(self.t) - 1}):
+            risks = self.moving["risk"][i], self.frozen["risk"][i]
+            numbers = (self.t[i], *risks, self.gap[i], self.movement[i], self.alignment[i])
+            lines.append("| " + " | ".join(f"{v:.4g}" for v in numbers) + " |")
+        return "\n".join(lines)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Both risks; movement of the kernel, whole and by layer; alignment with the labels."""
+        with panels(3) as (figure, axes):
+            for i, (name, run) in enumerate((("K moves", self.moving), ("K frozen", self.frozen))):
+                axes[0].plot(run.t, run["risk"], color=COLOURS[i], ls=DASHES[i], label=name)
+            axes[0].set(xlabel="time t", ylabel="risk R", yscale="log")
+            axes[0].legend()
+            axes[1].plot(self.t, self.movement, color=COLOURS[6], label="all layers")
+            for i, (name, movement) in enumerate(self.layers.items()):
+                look = {"color": COLOURS[i % 6], "ls": DASHES[1 + i % 3]}
+                axes[1].plot(self.t, movement, label=name, **look)
+            axes[1].set(xlabel="time t", ylabel="kernel movement ‖K$_t$ − K$_0$‖/‖K$_0$‖")
+            axes[1].legend()
+            axes[2].plot(self.t, self.alignment, color=COLOURS[0], label="K moves")
+            axes[2].axhline(self.alignment[0], color=COLOURS[1], ls="--", label="K frozen")
+            axes[2].set(xlabel="time t", ylabel="alignment of K with yyᵀ")
+            axes[2].legend()
+            if path is not None:
+                save(figure, path)
+        return figure
+
+    def __repr__(self) -> str:
+        return self.table()
+
+
+def coupled(risk: Risk, state: AbstractTrainable, ts: Any, *, rtol: float | None = None) -> Coupled:
+    """Follow a network (or particles) by gradient flow and with its kernel frozen at the start, and measure how
+    far the kernel moves. The risk must be on data (`wf.Dataset`, or `expectation=wf.Sample(m)`)."""
+    asked = times(ts)
+    frozen = evolve(KernelFlow(risk, rtol=rtol), state, asked)
+    data = risk.sample
+    assert data is not None  # or KernelFlow had raised
+    moving = evolve(GradientFlow(risk.on(data), rtol=rtol), state, asked)
+    x, outputs = data.x, risk.problem.neuron.outputs
+    y = _labels(data.y, outputs)
+    kernels = [tangent_kernels(one, x) for one in moving.states]
+    whole = [sum(layers.values()) for layers in kernels]
+    names = list(kernels[0])
+    return Coupled(
+        moving,
+        frozen,
+        moving.t,
+        np.array([_rms(a(x) - b(x)) for a, b in zip(moving.states, frozen.states, strict=False)]),
+        np.array([_moved(K, whole[0]) for K in whole]),
+        {name: np.array([_moved(K[name], kernels[0][name]) for K in kernels]) for name in names},
+        np.array([alignment(K, y) for K in whole]),
+    )
+
+
+def alignment(kernel: Array, y: Array) -> float:
+    """⟨K, yyᵀ⟩/(‖K‖ ‖yyᵀ‖) for K (m, m) and y (m,), or K (m, m, O, O) and y (m, O)."""
+    form = "ij,i,j->" if kernel.ndim == 2 else "ijop,io,jp->"
+    y = jnp.asarray(y, kernel.dtype)
+    return float(jnp.einsum(form, kernel, y, y) / (jnp.linalg.norm(kernel) * jnp.sum(y**2)))
+
+
+def _labels(y: Array, outputs: int) -> Array:
+    return jnp.eye(outputs)[y.astype(int)] if outputs > 1 and y.ndim == 1 else y
+
+
+def _rms(v: Array) -> float:
+    return float(jnp.sqrt(jnp.mean(v**2)))
+
+
+def _moved(kernel: Array, start: Array) -> float:
+    size = jnp.linalg.norm(start)
+    return float(jnp.linalg.norm(kernel - start) / jnp.where(size > 0, size, 1.0))
