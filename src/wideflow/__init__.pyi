@@ -1,6 +1,7 @@
 """The public names and where they live."""
 
 from .checkpoint import Checkpoint
+from .diagnostics.coupled import Coupled, coupled
 from .diagnostics.density import density
 from .diagnostics.scaling import fit_slope
 from .distances.bures import w2_gaussian
@@ -8,6 +9,7 @@ from .distances.one_dimension import w2_line
 from .dynamics.descent import Descent
 from .dynamics.flow import GradientFlow
 from .dynamics.gradient_descent import GradientDescent
+from .dynamics.kernel_flow import KernelFlow
 from .dynamics.langevin import Langevin
 from .dynamics.linearised import Linearised
 from .dynamics.optax import Adam, Optax
@@ -16,6 +18,10 @@ from .dynamics.stability import largest_stable_step
 from .functionals.expectations import ClosedForm, Data, Quadrature, Sample
 from .functionals.penalties import Moment, PathNorm, SecondMoment
 from .functionals.risk import Risk
+from .kernels.classification import KernelClassifier, kernel_classifier
+from .kernels.empirical import empirical_ntk
+from .kernels.regression import KernelRegressor, kernel_regression, select_ridge
+from .kernels.tangent import tangent_kernel, tangent_kernels
 from .loop import evolve
 from .mean_field.limit import limit
 from .parametrisations import Parametrisation
@@ -30,6 +36,7 @@ from .problems.targets import hermite, multi_index, polynomial, single_index, te
 from .report.comparison import Comparison, compare
 from .run import Run, load
 from .states.family import CNN, MLP, Family
+from .states.kernel_function import KernelFunction
 from .states.lifting import lift, reduce
 from .states.linear import Linear
 from .states.marginals import Constant, Normal, Signs, Uniform
@@ -49,6 +56,7 @@ __all__ = [
     "ClosedForm",
     "Comparison",
     "Constant",
+    "Coupled",
     "CustomNeuron",
     "Data",
     "Dataset",
@@ -58,6 +66,10 @@ __all__ = [
     "GradientDescent",
     "GradientFlow",
     "Huber",
+    "KernelClassifier",
+    "KernelFlow",
+    "KernelFunction",
+    "KernelRegressor",
     "Langevin",
     "Law",
     "Linear",
@@ -88,11 +100,15 @@ __all__ = [
     "Uniform",
     "activation",
     "compare",
+    "coupled",
     "density",
+    "empirical_ntk",
     "evolve",
     "fit_slope",
     "hermite",
     "init",
+    "kernel_classifier",
+    "kernel_regression",
     "largest_stable_step",
     "lift",
     "limit",
@@ -100,7 +116,10 @@ __all__ = [
     "multi_index",
     "polynomial",
     "reduce",
+    "select_ridge",
     "single_index",
+    "tangent_kernel",
+    "tangent_kernels",
     "teacher",
     "two_gaussians",
     "w2_gaussian",

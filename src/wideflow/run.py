@@ -15,6 +15,7 @@ from .problems.neurons import CustomNeuron, Neuron
 from .problems.radial import RadialNeuron
 from .references import REFERENCES
 from .states.family import Family
+from .states.kernel_function import KernelFunction
 from .states.layers import AveragePool, Conv, Dense, Elementwise, Flatten, GlobalAverage
 from .states.linear import Linear
 from .states.network import Network, Weights
@@ -52,7 +53,7 @@ def _assembled(cls: type) -> Callable[..., Any]:
     """An object of `cls` from its fields; its values were checked when it was first made."""
 
     def build(**fields: Any) -> Any:
-        made = object.__new__(cls)
+        made: Any = object.__new__(cls)
         for name, value in fields.items():
             object.__setattr__(made, name, value)
         return made
@@ -70,6 +71,7 @@ recorded(Neuron, CustomNeuron, RadialNeuron)
 recorded(Dense, Conv, Elementwise, AveragePool, GlobalAverage, Flatten, Family, Parametrisation, Weights)
 recorded(Network, build=_network)
 recorded(Linear, build=_assembled(Linear))
+recorded(KernelFunction, build=_assembled(KernelFunction))
 recorded(Particles, fields=_particles_fields, build=_particles)
 recorded(Activation, fields=_activation_fields, build=_activation)
 

@@ -82,7 +82,7 @@ def coupled(risk: Risk, state: AbstractTrainable, ts: Any, *, rtol: float | None
     x, outputs = data.x, risk.problem.neuron.outputs
     y = _labels(data.y, outputs)
     kernels = [tangent_kernels(one, x) for one in moving.states]
-    whole = [sum(layers.values()) for layers in kernels]
+    whole: list[Any] = [sum(layers.values()) for layers in kernels]
     names = list(kernels[0])
     return Coupled(
         moving,

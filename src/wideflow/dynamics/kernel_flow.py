@@ -31,7 +31,7 @@ class OnNodes(AbstractTrainable):
         return jnp.ones((), self.gram.dtype)
 
     @property
-    def dtype(self) -> Any:  # type: ignore[override]
+    def dtype(self) -> Any:
         return self.gram.dtype
 
     def __call__(self, x):

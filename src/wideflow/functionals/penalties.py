@@ -41,8 +41,8 @@ class AbstractPenalty(AbstractFunctional):
     def potential(self, theta, particles):
         return self._each(particles.neuron.unpack(theta), particles.neuron)
 
-    def drift(self, particles: Particles, scale: Any = 1.0) -> Any:
-        neuron, parts = particles.neuron, particles.parts
+    def drift(self, state, scale=1.0):
+        neuron, parts = state.neuron, state.parts
         force = jax.grad(lambda parts: jnp.sum(self._each(parts, neuron)))(parts)
         trained = neuron.trained(parts)
         return jax.tree.map(lambda moves, f: -scale * f if moves else jnp.zeros_like(f), trained, force)

@@ -175,7 +175,7 @@ def CNN(  # noqa: N802
     pools = [pool] * depth if isinstance(pool, int) else list(pool)
     if len(pools) != depth:
         raise ValueError(f"CNN(pool) must be one number or {depth}, one for each convolution, got {pool!r}.")
-    heads = {"flatten": Flatten(), "average": GlobalAverage()}
+    heads: dict[str, Layer] = {"flatten": Flatten(), "average": GlobalAverage()}
     if head not in heads:
         raise ValueError(f'CNN(head) must be "flatten" or "average", got {head!r}.')
     layers: list[Layer] = []

@@ -24,7 +24,7 @@ class Linear(AbstractTrainable):
         return self.at.alpha
 
     @property
-    def dtype(self) -> Any:  # type: ignore[override]
+    def dtype(self) -> Any:
         return self.at.dtype
 
     def __call__(self, x):

@@ -26,8 +26,8 @@ _HIDDEN = 2**24  # bytes of hidden layers to hold at once: a few times the cache
 class Weights(NamedTuple):
     """W (fan-in, units), or (window, window, channels in, channels) of a convolution; the bias or None."""
 
-    w: Array
-    b: Array | None
+    w: Any
+    b: Any
 
 
 class Trace(NamedTuple):
@@ -64,7 +64,7 @@ class Network(AbstractTrainable):
         self.family, self.n = family, n
 
     @property
-    def dtype(self) -> Any:  # type: ignore[override]
+    def dtype(self) -> Any:
         return self.parts[0].w.dtype
 
     @property
@@ -123,7 +123,7 @@ class Network(AbstractTrainable):
     def second_moment(self) -> Float[Array, ""]:
         """½ Σ |W_l|²/rate_l: the energy whose flow, at the rates of the layers, is −W."""
         squares = jax.tree.map(lambda p, rate: jnp.sum(p**2) / rate, self.parts, self.rates())
-        return 0.5 * sum(jax.tree.leaves(squares))
+        return 0.5 * sum(jax.tree.leaves(squares), jnp.zeros((), self.dtype))
 
     def rows(self, m: int) -> int:
         widest = max(math.prod(shape) for shape in self.family.shapes(self.n))

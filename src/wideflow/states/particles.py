@@ -71,7 +71,7 @@ class Particles(AbstractTrainable):
         return jax.eval_shape(self.neuron.pack, self.parts).shape[-1]
 
     @property
-    def dtype(self) -> Any:  # type: ignore[override]
+    def dtype(self) -> Any:
         return self.weights.dtype
 
     def __call__(self, x: Float[Array, "m d"]) -> Array:
