@@ -30,6 +30,6 @@ REFERENCES = {
     "column simplifying assumption. Comput. Math. Appl. 62(2), 2011.",
     "yang2021": "G. Yang, E. J. Hu. Tensor programs IV: feature learning in infinite-width neural networks. "
     "ICML 2021.",
-    "yang2022": "G. Yang, E. J. Hu, I. Babuschkin, S. Sidor, X. Liu, D. Farhi, N. Ryder, J. Pachocki, "
-    "W. Chen, J. Gao. Tensor programs V: tuning large neural networks via zero-shot hyperparameter transfer. 2022.",
+    "yang2021b": "G. Yang, E. J. Hu, et al. Tensor programs V: tuning large neural networks via zero-shot "
+    "hyperparameter transfer. NeurIPS 2021.",
 }

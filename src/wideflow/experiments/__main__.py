@@ -23,6 +23,7 @@ _FILES = (
     "two_gaussians_dynamics",
     "two_gaussians_threshold",
     "two_gaussians_failure",
+    "naive_scaling",
 )
 _FOUND = (import_module(f".{name}", __package__).EXPERIMENT for name in _FILES)
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _FOUND}
