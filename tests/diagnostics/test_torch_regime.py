@@ -1,0 +1,135 @@
+"""The regime report of PyTorch modules: the same numbers as in JAX, real modules, errors."""
+
+import copy
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from wideflow.diagnostics.regime_report import regime
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'wideflow[torch]'")
+nn = torch.nn
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(10, 3))
+Y = np.sin(X[:, :2])
+
+
+def two_layer():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 20), nn.Tanh(), nn.Linear(20, 2))
+
+
+def trained(module, steps=20, rate=0.3):
+    before = copy.deepcopy(module)
+    x, y = (torch.as_tensor(v, dtype=next(module.parameters()).dtype) for v in (X, Y))
+    optimiser = torch.optim.SGD(module.parameters(), lr=rate)
+    for _ in range(steps):
+        optimiser.zero_grad()
+        torch.mean((module(x) - y) ** 2).backward()
+        optimiser.step()
+    return before, module
+
+
+def in_jax(module):
+    return {name: jnp.asarray(p.detach().numpy()) for name, p in module.named_parameters()}
+
+
+def forward(p, x):
+    return jnp.tanh(hidden(p, x)["0"]) @ p["2.weight"].T + p["2.bias"]
+
+
+def hidden(p, x):
+    return {"0": x @ p["0.weight"].T + p["0.bias"]}
+
+
+@pytest.mark.parametrize("double", [True, False])
+def test_the_same_numbers_as_in_jax(double):
+    before, after = trained(two_layer().double() if double else two_layer())
+    here = regime(before, after, X, y=Y)
+    x = X if double else X.astype(np.float32)
+    there = regime(forward, in_jax(before), in_jax(after), x, y=Y, features=hidden)
+    # float64 up to rounding; float32: eps 6e-8, and differences of 1 % of their terms.
+    rel = 1e-10 if double else 1e-5
+    assert here.verdict == there.verdict
+    one, other = (jax.tree.leaves({k: r.to_dict()[k] for k in _NUMBERS}) for r in (here, there))
+    assert len(one) > 20
+    np.testing.assert_allclose(one, other, rtol=rel, atol=rel)
+
+
+_NUMBERS = ("weights", "features", "f0", "ft", "df", "y", "gap", "kernel")
+
+
+def test_a_convolutional_module_with_norm_and_dropout():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Sequential(nn.Conv2d(1, 4, 2), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(0.5))
+            self.head = nn.Linear(16, 3)
+            self.scale = nn.Parameter(torch.ones(()), requires_grad=False)
+
+        def forward(self, x):
+            return self.scale * self.head(self.body(x).flatten(1))
+
+    torch.manual_seed(1)
+    images, before = torch.randn(6, 1, 3, 3), Net()
+    after = copy.deepcopy(before)
+    with pytest.raises(ValueError, match=r"body.1 \(BatchNorm2d\) is in training mode.*eval"):
+        regime(before, after, images)
+    before.eval(), after.eval()
+    with torch.no_grad():
+        after.head.weight.mul_(1.5)
+        after.body[1].running_mean.add_(0.1)
+    report = regime(before, after, images, y=np.arange(6) % 3)
+    assert "scale" not in report.moved.weights  # it does not train
+    assert list(report.moved.features) == ["body.0", "body.1"]
+    assert report.moved.features["body.0"].dh == 0 and report.moved.features["body.1"].dh > 0
+    assert report.moved.weights["head.weight"] == pytest.approx(0.5, rel=1e-6)
+    assert "buffers moved too" in str(report)
+
+
+def test_kernels_in_tiles(monkeypatch):
+    before, after = trained(two_layer().double())
+    whole = regime(before, after, X).moved.kernel
+    monkeypatch.setattr("wideflow.diagnostics.torch_model._BYTES", 3 * 2 * 122 * 8)  # three rows of Jacobian
+    tiled = regime(before, after, X).moved.kernel
+    assert tiled.parts == pytest.approx(whole.parts, rel=1e-12)
+    assert tiled.with_change == pytest.approx(whole.with_change, rel=1e-12)
+
+
+def test_weights_from_before_as_a_dictionary():
+    before, after = trained(two_layer())
+    one, other = regime(before, after, X), regime(before.state_dict(), after, X)
+    assert other.moved.kernel.movement == one.moved.kernel.movement
+
+
+def test_bad_input():
+    before, after = trained(two_layer())
+    with pytest.raises(ValueError, match=r"same module.*deepcopy"):
+        regime(after, after, X)
+    with pytest.raises(ValueError, match=r"0.weight is \(20, 3\) before and \(5, 3\) after"):
+        regime(before, nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2)), X)
+    with pytest.raises(ValueError, match=r"takes two torch\.nn.Module"):
+        regime(before, 3, X)
+    with pytest.raises(ValueError, match="does not fit the module"):
+        regime({"w": torch.ones(2)}, after, X)
+    with pytest.raises(ValueError, match="x must be finite"):
+        regime(before, after, X * np.nan)
+    with pytest.raises(ValueError, match="training mode"):
+        regime(nn.Sequential(before, nn.Dropout()), nn.Sequential(after, nn.Dropout()), X)
+    broken = copy.deepcopy(after)
+    with torch.no_grad():
+        broken[0].weight[0, 0] = float("nan")
+    assert regime(before, broken, X).verdict == "unstable"
+    with pytest.raises(ValueError, match="before training must be finite"):
+        regime(broken, after, X)
+
+
+def test_without_torch(monkeypatch):
+    from wideflow.diagnostics.torch_model import torch_model
+
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(ImportError, match=r"wideflow\[torch\]"):
+        torch_model(1, 2, X)
