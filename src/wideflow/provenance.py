@@ -27,6 +27,11 @@ def versions() -> dict[str, str]:
     return found
 
 
+def _dtype(state: Any) -> str:
+    found = [str(leaf.dtype) for leaf in jax.tree.leaves(state) if hasattr(leaf, "dtype")]
+    return found[0] if found else str(jnp.result_type(float))
+
+
 def provenance(dynamics: Any, state: Any, key: Any, observers: dict[str, Any]) -> dict[str, Any]:
     """What is recorded with every run."""
     device = jax.devices()[0]
@@ -35,7 +40,7 @@ def provenance(dynamics: Any, state: Any, key: Any, observers: dict[str, Any]) -
         "start": describe(state),
         "observers": {name: describe(fn) for name, fn in observers.items()},
         "seed": np.asarray(jax.random.key_data(key)).tolist(),
-        "dtype": str(jax.tree.leaves(state)[0].dtype),
+        "dtype": _dtype(state),
         "x64": bool(jnp.result_type(float) == jnp.float64),
         "device": f"{device.platform}:{device.device_kind}",
         "platform": f"{platform.system()}-{platform.machine()}",

@@ -1,9 +1,9 @@
 """The naive scaling (½, 0, −½): it diverges under the squared loss and trains under cross-entropy.
 
-The NTK's network, f = n^−½ Σ_j a_j φ(⟨w_j, x⟩), at a rate √n η₀ that moves its features by order 1, moves f by √n.
-Under the squared loss a step then overshoots by √n: the largest stable η₀ is 2/(√n λ), λ the largest
-eigenvalue of the kernel, which has a limit, so that it falls like n^−½, and any fixed η₀ diverges from some width
-on. Cross-entropy has a bounded signal that dies where the classes are told apart: the same steps train."""
+The NTK's network, f = n^−½ Σ_j a_j φ(⟨w_j, x⟩), at a rate √n η₀ that moves its features by order 1, moves f
+by √n. Under the squared loss a step then overshoots by √n: the largest stable η₀ is 2/(√n λ), λ the largest
+eigenvalue of the kernel, which has a limit, so that it falls like n^−½, and any fixed η₀ diverges from some
+width on. Cross-entropy has a bounded signal that dies where the classes are told apart: the same steps train."""
 
 import warnings
 from typing import Any
@@ -101,7 +101,7 @@ def _draw(runs: dict[str, dict[int, Run]], steps: tuple[np.ndarray, Slope]) -> A
             axis.set(
                 xlabel="time t = kη₀", ylabel="risk R", yscale="log", title=f"{titles[loss]}, η₀ = {STEP}"
             )
-            axis.set_ylim(top=min(axis.get_ylim()[1], 30.0))  # what diverges leaves the panel
+            axis.set_ylim(3e-4, 30.0)  # what diverges leaves the panel
             axis.legend()
         labels = ("width n", "largest stable η₀, squared loss")
         power_law(axes[2], WIDTHS, steps[0][:, 0], steps[0][:, 1], steps[1], labels)
