@@ -40,12 +40,33 @@ def _coefficients() -> np.ndarray:
 
 def _arcsin(s: Array) -> Array:
     """asin s for 0 ≤ s ≤ 1: by the polynomial up to ½, by π/2 − 2 asin √((1 − s)/2) beyond."""
+    far, angle = _folded(s)
+    return jnp.where(far, np.pi / 2 - 2 * angle, angle)
+
+
+def _folded(s: Array) -> tuple[Array, Array]:
+    """Whether s > ½, and the asin of √((1 − s)/2) there, of s elsewhere, for 0 ≤ s ≤ 1."""
     far = s > 0.5
     near = jnp.where(far, jnp.sqrt(jnp.maximum(0.5 * (1 - s), 0.0)), s)
     z, total = near * near, jnp.zeros_like(s)
     for c in _coefficients()[::-1]:
         total = total * z + jnp.asarray(c, s.dtype)
-    return jnp.where(far, np.pi / 2 - 2 * near * total, near * total)
+    return far, near * total
+
+
+@jax.custom_jvp
+def arccos(c: Array) -> Array:
+    """The angle in [0, π] whose cosine is c, −1 ≤ c ≤ 1, elementwise and vectorised as `arctan2`; near
+    c = 1 as exact as 1 − c is. Its derivative at ±1, which is infinite, is reported as 0."""
+    far, angle = _folded(jnp.abs(c))
+    angle = jnp.where(far, 2 * angle, np.pi / 2 - angle)
+    return jnp.where(c < 0, np.pi - angle, angle)
+
+
+@arccos.defjvp
+def _arccos_jvp(primals, tangents):
+    (c,), (dc,) = primals, tangents
+    return arccos(c), -ratio(dc, sqrt0((1 - c) * (1 + c)))
 
 
 @jax.custom_jvp

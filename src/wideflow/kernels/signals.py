@@ -1,0 +1,213 @@
+"""What enters each layer of a network and what comes back to it, and kernels made of both. Compiled."""
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..parametrisations import Parametrisation
+from ..states.layers import Conv, Dense
+from ..states.network import Network
+
+_CHUNK = 2**25  # bytes of gradients of weights to hold at once
+# Of a symmetric kernel, strips cover (1 + 1/strips)/2; short ones waste the rate of matrix products, and each
+# is compiled.
+_STRIPS, _LEAST = 8, 24
+
+
+class Signals(NamedTuple):
+    """Of one layer with P positions (1 if dense): `a` (m, P, fan-in), what enters it, times multiplier and
+    √rate, with the bias as a constant input; `b` (m, O, P, units) = ∂f_o/∂h, or None for I, the output's."""
+
+    a: Array
+    b: Array | None
+
+
+def sample_bytes(network: Network) -> int:
+    """Bytes of the signals of one sample."""
+    of_sample = jax.ShapeDtypeStruct((1, *network.family.inputs), network.dtype)
+    made = eqx.filter_eval_shape(_signals, network, of_sample)
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(made))
+
+
+def bare(network: Network) -> Network:
+    """The network without what its kernel does not depend on, centre and names, which would compile anew."""
+    p = network.parametrisation
+    unnamed = jax.tree.unflatten(
+        jax.tree.structure(Parametrisation(*[(0.0,) * len(p.a)] * 3)), jax.tree.leaves(p)
+    )
+    parts = lambda n: (n.parametrisation, n.centre)
+    return eqx.tree_at(parts, network, (unnamed, None), is_leaf=lambda v: v is None)
+
+
+@eqx.filter_jit
+def signals(network: Network, x: Array, trace: bool) -> tuple[Signals, ...]:
+    """Of every weight layer, on samples x. For the mean over outputs of K_oo the outputs count as one
+    with O times the units, b/√O: Σ_o B_o B_oᵀ is one product."""
+    made = _signals(network, x)
+    return tuple(s if s.b is None or not trace else Signals(s.a, _joined(s.b)) for s in made)
+
+
+def _joined(b: Float[Array, "m O P u"]) -> Float[Array, "m 1 P Ou"]:
+    m, o, p, u = b.shape
+    return (b / math.sqrt(o)).swapaxes(1, 2).reshape(m, 1, p, o * u)
+
+
+def _signals(network: Network, x: Array) -> tuple[Signals, ...]:
+    layers = [layer for layer in network.family.layers if isinstance(layer, Dense | Conv)]
+    inputs, back = jax.vmap(lambda row: _one(network, row))(x)
+    made = []
+    for i, (layer, entered) in enumerate(zip(layers, inputs, strict=True)):
+        a = _entering(network, i, layer.patches(entered[:, 0]))
+        m, o = x.shape[0], network.outputs
+        b = None if i == len(layers) - 1 else back[i].reshape(m, o, a.shape[1], -1)
+        made.append(Signals(a, b))
+    return tuple(made)
+
+
+def _one(network: Network, x: Array) -> tuple[Any, Any]:
+    """The inputs of all layers, and ∂f_o/∂h_l of all outputs o, at one sample. Under vmap over samples the
+    rows of all outputs lie side by side: each layer is one product of (m·O, units) with its weights."""
+    features = jax.eval_shape(lambda: network.trace(x[None])).features
+    nudges = [jnp.zeros(h.shape, h.dtype) for h in features]
+
+    def run(nudges: Any) -> tuple[Array, Any]:
+        found = network.trace(x[None], nudges)
+        return found.f[0], found.inputs
+
+    f, pull, inputs = jax.vjp(run, nudges, has_aux=True)
+    return inputs, jax.vmap(lambda unit: pull(unit)[0])(jnp.eye(f.size, dtype=f.dtype))
+
+
+def _entering(network: Network, i: int, patches: Array) -> Array:
+    rates, n = network.rates()[i], network.n
+    a = patches * (network.multipliers()[i] * rates.w**0.5)
+    if network.parts[i].b is None:
+        return a
+    constant = network.parametrisation.bias_multiplier(i, n) * rates.b**0.5
+    return jnp.concatenate([a, jnp.full((*a.shape[:2], 1), constant, a.dtype)], axis=2)
+
+
+# --- kernels of them -------------------------------------------------------------------------------
+
+Corner = tuple[slice, slice]
+
+
+@eqx.filter_jit
+def blocks(
+    first: tuple[Signals, ...], second: tuple[Signals, ...], per_layer: bool
+) -> list[Float[Array, "m k O O"]]:
+    """The kernel between two tiles of samples, or its terms."""
+    return _corners(first, second, [(slice(None), slice(None))], per_layer)[0]
+
+
+def triangle(tile: tuple[Signals, ...], per_layer: bool) -> list[tuple[int, list[Array]]]:
+    """The kernel of a tile with itself, on and above the diagonal: strips of rows from `start` on against the
+    columns from `start` on."""
+    m = tile[0].a.shape[0]
+    starts = _starts(m)
+    return list(zip(starts, _triangle(tile, per_layer), strict=True))
+
+
+def _starts(m: int) -> list[int]:
+    return list(range(0, m, max(-(-m // _STRIPS), _LEAST)))
+
+
+@eqx.filter_jit
+def _triangle(tile: tuple[Signals, ...], per_layer: bool) -> list[list[Array]]:
+    m = tile[0].a.shape[0]
+    starts = _starts(m)
+    ends = [*starts[1:], m]
+    corners = [(slice(i, j), slice(i, m)) for i, j in zip(starts, ends, strict=True)]
+    return _corners(tile, tile, corners, per_layer)
+
+
+@eqx.filter_jit
+def diagonal(tile: tuple[Signals, ...], per_layer: bool) -> list[Float[Array, "m O O"]]:
+    """K(x_i, x_i), or its terms."""
+
+    def one(sample: tuple[Signals, ...]) -> list[Array]:
+        rows = jax.tree.map(lambda v: v[None], sample)
+        return [kernel[0, 0] for kernel in _corners(rows, rows, [(slice(None), slice(None))], per_layer)[0]]
+
+    return jax.vmap(one)(tile)
+
+
+def _corners(
+    first: tuple[Signals, ...], second: tuple[Signals, ...], corners: list[Corner], per_layer: bool
+) -> list[list[Array]]:
+    """For each corner (rows, columns) of the kernel its terms (rows, columns, O, O), or their sum."""
+    outputs = next(s.b.shape[1] for s in first if s.b is not None)
+    terms = [_term(one, other, corners, outputs) for one, other in zip(first, second, strict=True)]
+    found = [list(layers) for layers in zip(*terms, strict=True)]
+    return found if per_layer else [[sum(layers[1:], layers[0])] for layers in found]
+
+
+def _term(one: Signals, other: Signals, corners: list[Corner], outputs: int) -> list[Array]:
+    if one.b is None or other.b is None:
+        eye = jnp.eye(outputs, dtype=one.a.dtype)
+        return [_inner(one.a[r, 0], other.a[c, 0])[:, :, None, None] * eye for r, c in corners]
+    if one.a.shape[1] == 1:
+        return [_dense(one.a[r, 0], one.b[r, :, 0], other.a[c, 0], other.b[c, :, 0]) for r, c in corners]
+    way = _by_positions if positions_are_cheaper(one.a, one.b) else _by_weights
+    return way(one, other, corners)
+
+
+def positions_are_cheaper(a: Float[Array, "m P f"], b: Float[Array, "m O P u"]) -> bool:
+    """Operations for a pair of samples: P²(f + O²u) by pairs of positions, O²fu by weights."""
+    (_, p, fan), (_, o, _, units) = a.shape, b.shape
+    return p * p * (fan + o * o * units) < o * o * fan * units
+
+
+def _inner(a: Array, b: Array) -> Array:
+    """Σ over the last axis: all other axes of a, then those of b."""
+    return jax.lax.dot_general(a, b, (((a.ndim - 1,), (b.ndim - 1,)), ((), ())))
+
+
+def _dense(a1: Array, b1: Array, a2: Array, b2: Array) -> Float[Array, "m k O O"]:
+    """(A Aᵀ) ∘ (B Bᵀ) of a (m, fan-in) and b (m, O, units)."""
+    return _inner(a1, a2)[:, :, None, None] * _inner(b1, b2).transpose(0, 2, 1, 3)
+
+
+def _by_positions(one: Signals, other: Signals, corners: list[Corner]) -> list[Array]:
+    """Σ_pp' (A_p·A_p')(B_p·B_p'), a pair of positions at a time."""
+    positions = one.a.shape[1]
+
+    def add(pair: Array, total: list[Array]) -> list[Array]:
+        a1, a2 = one.a[:, pair // positions], other.a[:, pair % positions]
+        b1, b2 = one.b[:, :, pair // positions], other.b[:, :, pair % positions]
+        return [t + _dense(a1[r], b1[r], a2[c], b2[c]) for t, (r, c) in zip(total, corners, strict=True)]
+
+    return jax.lax.fori_loop(0, positions**2, add, _zeros(one, other, corners))
+
+
+def _by_weights(one: Signals, other: Signals, corners: list[Corner]) -> list[Array]:
+    """⟨J, J'⟩ with the gradient J = Σ_p A_p ⊗ B_p of the weights, some units at a time."""
+    (m, _, fan), (_, o, _, units) = one.a.shape, one.b.shape
+    rows = m + other.a.shape[0]
+    most = max(1, _CHUNK // (rows * o * fan * one.a.dtype.itemsize))
+    size = -(-units // -(-units // min(units, most)))
+    chunks = -(-units // size)
+
+    def gradient(s: Signals, k: Array) -> Array:
+        b = jnp.pad(s.b, [(0, 0)] * 3 + [(0, chunks * size - units)])
+        b = jax.lax.dynamic_slice_in_dim(b, k * size, size, 3)
+        return jnp.einsum("ipf,iopu->iofu", s.a, b).reshape(s.a.shape[0], o, -1)
+
+    def add(k: Array, total: list[Array]) -> list[Array]:
+        first = gradient(one, k)
+        second = first if other is one else gradient(other, k)
+        pairs = zip(total, corners, strict=True)
+        return [t + _inner(first[r], second[c]).transpose(0, 2, 1, 3) for t, (r, c) in pairs]
+
+    return jax.lax.fori_loop(0, chunks, add, _zeros(one, other, corners))
+
+
+def _zeros(one: Signals, other: Signals, corners: list[Corner]) -> list[Array]:
+    o, dtype = one.b.shape[1], one.a.dtype
+    ends = (one.a.shape[0], other.a.shape[0])
+    sides = [[len(range(end)[s]) for s, end in zip(corner, ends, strict=True)] for corner in corners]
+    return [jnp.zeros((r, c, o, o), dtype) for r, c in sides]
