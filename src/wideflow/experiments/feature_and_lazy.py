@@ -1,0 +1,281 @@
+"""Feature and lazy training: Geiger, Spigler, Jacot and Wyart, J. Stat. Mech. 2020.
+
+Networks of two hidden layers and width h train F = α(f − f₀) by gradient flow of R/α², where f has the
+prefactor h^−½ of the NTK parametrisation. The paper's claims, which are measured here:
+
+- the two regimes are divided by an α* ~ h^−½. α* is where ‖K_t − K_0‖/‖K_0‖, K the tangent kernel at the end
+  of training, crosses a level. With the prefactor 1/h of the mean-field (muP) network the same model has
+  α_mf = α√h, and the boundary is α_mf* ~ h⁰: that the two conventions are one model is a check of its own;
+- in both regimes, at a fixed α√h, the variance of F over random starts falls like 1/h, so that averaging an
+  ensemble of networks does for the test error what width does;
+- which regime has the lower test error depends on the data (fully connected networks did better when lazy on
+  the paper's images). The task here is y = sign(x₁x₂) on the sphere in R^10: two directions of ten matter,
+  and the feature side finds them.
+
+The paper has images, more layers and the hinge loss with an end at loss 0; here the loss is ½(y − F)² and
+training ends at a fixed R, on either side of the boundary: at a fixed time the feature side would be nearer
+to its end. φ is the paper's softplus, log(1 + e^{5h})/5, scaled to keep the variance."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ..diagnostics.scaling import Slope, fit_slope, mean_and_error
+from ..dynamics.flow import GradientFlow
+from ..dynamics.gradient_descent import GradientDescent
+from ..figures import COLOURS, panels
+from ..functionals.risk import Risk
+from ..kernels.tangent import tangent_kernel
+from ..loop import evolve
+from ..problems.activations import Activation
+from ..problems.laws import Dataset, Sphere
+from ..problems.neurons import Neuron
+from ..problems.nodes import Nodes
+from ..problems.problem import Problem
+from ..references import REFERENCES
+from ..states.family import MLP
+from ..states.network import Network
+from .base import Check, Experiment, Outcome, Say, finished, slope_check
+
+DIMENSION, DEPTH, SAMPLES, TESTED = 10, 2, 100, 2000
+WIDTHS = (16, 32, 64, 128, 256, 512)
+ALPHAS = tuple(2.0**k for k in range(-2, 4))
+MAP_SEEDS = 8
+END = 0.02  # training ends at this R, of ½ at the start
+LEVEL = 0.5  # of the kernel's movement, for α*
+KERNEL_ROWS = 64
+SIDES = {"feature": 2.0, "lazy": 64.0}  # α√h: well below and well above the boundary
+VARIANCE_WIDTHS = (32, 64, 128, 256)  # below, the next order in 1/h shows
+VARIANCE_SEEDS = 16
+FIRST, FINEST = 4.0, 2.0 ** (np.arange(1, 9) / 8)  # times at which R is looked at: 4, then eight an octave
+TOLERANCE, VARIANCE_TOLERANCE = 0.1, 0.3  # of slopes, four or more error bars
+SAME = 1e-4  # of F in two conventions after a hundred steps in float32, whose rounding is 1e-7 a step
+
+
+def _softplus(h: Array) -> Array:
+    return 1.404 * jax.nn.softplus(5 * h) / 5
+
+
+FAMILY = MLP(DIMENSION, DEPTH, Activation("softplus_5", _softplus))
+
+
+class Task(NamedTuple):
+    risk: Risk
+    x: Array
+    test: Nodes
+
+
+class Trained(NamedTuple):
+    """What is kept of one training: ‖K_t − K_0‖/‖K_0‖, and F on the test points."""
+
+    movement: float
+    outputs: np.ndarray
+
+
+def task() -> Task:
+    """The data, the same for every width, α and start."""
+    made = Problem(x=Sphere(DIMENSION), target=lambda x: jnp.sign(x[0] * x[1]), neuron=Neuron("relu"))
+    train, test = (made.sample(jax.random.key(seed), m) for seed, m in ((1, SAMPLES), (2, TESTED)))
+    return Task(Risk(Problem(x=Dataset(train.x, train.y), neuron=made.neuron)), train.x, test)
+
+
+def start(h: int, alpha: float, seed: int) -> Network:
+    """F = α(f − f₀) in the paper's convention, at its start."""
+    key = jax.random.fold_in(jax.random.key(h), seed)
+    return FAMILY.sample(key, h, "ntk", alpha=alpha, centred=True, dtype=jnp.float32)
+
+
+def trained(risk: Risk, network: Network) -> Network:
+    """The network when its risk is END, looked for one octave of time after the other."""
+    import diffrax
+
+    # the steps are bounded by stability, not by accuracy: a method of low order goes furthest per gradient
+    flow = GradientFlow(risk, solver=diffrax.Bosh3())
+    t, network = FIRST, finished(evolve(flow, network, [FIRST], progress=False)).final
+    while True:
+        run = finished(evolve(flow, network, t * (FINEST - 1), progress=False))
+        below = np.flatnonzero(run["risk"] <= END)
+        if below.size:
+            return run.states[int(below[0])]
+        t, network = 2 * t, run.final
+
+
+def learn(task: Task, h: int, alpha: float, seed: int) -> Trained:
+    before = start(h, alpha, seed)
+    after = trained(task.risk, before)
+    k0, kt = (tangent_kernel(network, task.x[:KERNEL_ROWS]) for network in (before, after))
+    movement = float(jnp.linalg.norm(kt - k0) / jnp.linalg.norm(k0))
+    return Trained(movement, np.asarray(after(task.test.x), float))
+
+
+def movements(task: Task, h: int, seeds: int, say: Say) -> np.ndarray:
+    """The kernel's movement, (seeds, ALPHAS)."""
+    rows = []
+    for seed in range(seeds):
+        say(f"kernel movement at width {h}, start {seed + 1} of {seeds}")
+        rows.append([learn(task, h, alpha, seed).movement for alpha in ALPHAS])
+    return np.array(rows)
+
+
+def boundary(found: np.ndarray) -> tuple[float, float]:
+    """α* where the movement, a falling function of α, crosses LEVEL: geometric mean over starts, error."""
+    if (found[:, 0] <= LEVEL).any() or (found[:, -1] >= LEVEL).any():
+        raise RuntimeError(f"ALPHAS do not enclose the boundary: movements {found[:, [0, -1]]}.")
+    crossings = [np.interp(-np.log(LEVEL), -np.log(row), np.log(ALPHAS)) for row in found]
+    mean, error = mean_and_error(crossings)
+    return float(np.exp(mean)), float(np.exp(mean) * error)
+
+
+def boundary_law(found: dict[int, np.ndarray]) -> tuple[np.ndarray, Slope]:
+    """Rows (α*, error) for each width, and the power law."""
+    rows = np.array([boundary(found[h]) for h in found])
+    return rows, fit_slope(list(found), rows[:, 0], rows[:, 1])
+
+
+def outputs(task: Task, scale: float, h: int, seeds: int, say: Say) -> np.ndarray:
+    """F on the test points at α = scale/√h, (seeds, TESTED)."""
+    rows = []
+    for seed in range(seeds):
+        say(f"outputs at α√h = {scale:g}, width {h}, start {seed + 1} of {seeds}")
+        rows.append(learn(task, h, scale / np.sqrt(h), 1000 + seed).outputs)
+    return np.array(rows)
+
+
+def variance(values: np.ndarray) -> tuple[float, float]:
+    """Variance over starts, mean over the test points; its error is the jackknife's over starts."""
+    of = lambda rows: float(rows.var(axis=0, ddof=1).mean())
+    left_out = np.array([of(np.delete(values, i, axis=0)) for i in range(len(values))])
+    return of(values), float(np.sqrt((len(values) - 1) * left_out.var()))
+
+
+def variance_law(found: dict[int, np.ndarray]) -> tuple[np.ndarray, Slope]:
+    rows = np.array([variance(found[h]) for h in found])
+    return rows, fit_slope(list(found), rows[:, 0], rows[:, 1])
+
+
+def wrong_part(task: Task, values: np.ndarray) -> np.ndarray:
+    """The part of the test points where F, one row a network, has the wrong sign."""
+    return np.mean(np.sign(values) != np.asarray(task.test.y), axis=-1)
+
+
+def conventions_apart(task: Task, h: int = 50, alpha: float = 0.5) -> float:
+    """The largest |F_ntk − F_muP| on test points after a hundred steps, for α and α_mf = α√h; h is
+    no power of 4, at which all factors would be exact."""
+    key, descent = jax.random.key(0), GradientDescent(task.risk, 0.05)
+    ends = []
+    for name, scale in (("ntk", alpha), ("mup", alpha * np.sqrt(h))):
+        network = FAMILY.sample(key, h, name, alpha=scale, centred=True, dtype=jnp.float32)
+        ends.append(finished(evolve(descent, network, [5.0], progress=False)).final(task.test.x))
+    return float(jnp.max(jnp.abs(ends[0] - ends[1])))
+
+
+def _error_checks(task: Task, found: dict[str, dict[int, np.ndarray]]) -> list[Check]:
+    """Test errors at the largest width; and of an ensemble at the smallest one, beside its members'."""
+    widest, narrowest = max(VARIANCE_WIDTHS), min(VARIANCE_WIDTHS)
+    checks, errors = [], {}
+    for side, by_width in found.items():
+        errors[side] = mean_and_error(wrong_part(task, by_width[widest]))
+    gap, bar = errors["lazy"][0] - errors["feature"][0], np.hypot(errors["lazy"][1], errors["feature"][1])
+    told = " and ".join(f"{mean:.4f} ± {error:.4f} ({side})" for side, (mean, error) in errors.items())
+    what = f"test error, lazy − feature, h = {widest}: {told}"
+    checks.append(Check(what, "feature lower on this task", float(gap), float(bar), 0.02, 0.2))
+    for side, by_width in found.items():
+        single, error = mean_and_error(wrong_part(task, by_width[narrowest]))
+        gain = single - float(wrong_part(task, by_width[narrowest].mean(axis=0)))
+        what = f"test error, one network − ensemble of {VARIANCE_SEEDS}, {side}, h = {narrowest}"
+        checks.append(Check(what, "> 0", gain, error, 2e-3, 0.1))
+    return checks
+
+
+def _draw_map(axes: Any, moved: dict[int, np.ndarray], law: tuple[np.ndarray, Slope]) -> None:
+    """The movement over (h, α) with its boundary; the same against α√h, where all widths are one curve."""
+    from matplotlib.colors import LogNorm
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    (rows, slope), table = law, np.exp([np.log(moved[h]).mean(axis=0) for h in WIDTHS]).T
+    image = axes[0].pcolormesh(WIDTHS, ALPHAS, table, norm=LogNorm(), cmap="viridis", shading="nearest")
+    axes[0].figure.colorbar(image, ax=axes[0], label="‖K$_t$ − K$_0$‖ / ‖K$_0$‖")
+    axes[0].errorbar(WIDTHS, rows[:, 0], rows[:, 1], fmt="o", ms=4, capsize=2, color="white")
+    fit = f"α* ~ h$^{{{slope.value:+.3f} ± {slope.error:.3f}}}$"
+    axes[0].plot(WIDTHS, slope.at(WIDTHS), "--", color="white", label=fit)
+    axes[0].set(xscale="log", yscale="log", xlabel="width h", ylabel="α  (f with prefactor h$^{-1/2}$)")
+    axes[0].set_title(f"boundary at {LEVEL:g}", fontsize=10)
+    axes[0].legend(labelcolor="white", loc="lower left")
+    axes[0].yaxis.set_major_locator(FixedLocator(ALPHAS))
+    axes[0].grid(False)
+    for i, h in enumerate(WIDTHS):
+        mean, error = np.log(moved[h]).mean(axis=0), np.log(moved[h]).std(axis=0, ddof=1)
+        bars = np.exp(mean) * error / np.sqrt(len(moved[h]))
+        style = {"fmt": "o-", "ms": 3, "capsize": 2, "color": COLOURS[i], "label": f"h = {h}"}
+        axes[1].errorbar(np.sqrt(h) * np.array(ALPHAS), np.exp(mean), bars, **style)
+    axes[1].axhline(LEVEL, color="0.4", lw=1, ls=":")
+    axes[1].set(xscale="log", yscale="log", xlabel="α√h  (= α of f with prefactor 1/h)")
+    axes[1].set(ylabel="‖K$_t$ − K$_0$‖ / ‖K$_0$‖", title="one curve at every width")
+    axes[1].title.set_fontsize(10)
+    axes[1].legend()
+    for axis, ticks in ((axes[0], WIDTHS), (axes[1], (4, 8, 16, 32, 64, 128))):
+        axis.xaxis.set_major_locator(FixedLocator(ticks))
+        axis.xaxis.set_minor_locator(NullLocator())
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    axes[0].yaxis.set_minor_locator(NullLocator())
+    axes[0].yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+
+
+def _draw_sides(axes: Any, task: Task, found: dict, laws: dict) -> None:
+    """Variance over starts and test error against the width, on either side."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    for i, (side, by_width) in enumerate(found.items()):
+        (rows, slope), colour = laws[side], COLOURS[i]
+        label = f"{side}, α√h = {SIDES[side]:g}: slope {slope.value:+.2f} ± {slope.error:.2f}"
+        style = {"ms": 4, "capsize": 2, "color": colour}
+        axes[0].errorbar(VARIANCE_WIDTHS, rows[:, 0], rows[:, 1], fmt="o", label=label, **style)
+        axes[0].plot(VARIANCE_WIDTHS, slope.at(VARIANCE_WIDTHS), "--", color=colour)
+        single = np.array([mean_and_error(wrong_part(task, by_width[h])) for h in VARIANCE_WIDTHS])
+        whole = [wrong_part(task, by_width[h].mean(axis=0)) for h in VARIANCE_WIDTHS]
+        axes[1].errorbar(VARIANCE_WIDTHS, single[:, 0], single[:, 1], fmt="o-", label=side, **style)
+        label = f"{side}, ensemble of {VARIANCE_SEEDS}"
+        axes[1].plot(VARIANCE_WIDTHS, whole, "s:", ms=4, mfc="white", color=colour, label=label)
+    axes[0].set(xscale="log", yscale="log", xlabel="width h", ylabel="variance of F over starts")
+    axes[1].set(xscale="log", xlabel="width h", ylabel="test error")
+    for axis in axes:
+        axis.xaxis.set_major_locator(FixedLocator(VARIANCE_WIDTHS))
+        axis.xaxis.set_minor_locator(NullLocator())
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+        axis.legend(fontsize=8)
+
+
+def run(say: Say) -> Outcome:
+    data = task()
+    moved = {h: movements(data, h, MAP_SEEDS, say) for h in WIDTHS}
+    found = {
+        side: {h: outputs(data, scale, h, VARIANCE_SEEDS, say) for h in VARIANCE_WIDTHS}
+        for side, scale in SIDES.items()
+    }
+    law, laws = boundary_law(moved), {side: variance_law(by_width) for side, by_width in found.items()}
+    ours = fit_slope(WIDTHS, law[0][:, 0] * np.sqrt(WIDTHS), law[0][:, 1] * np.sqrt(WIDTHS))
+    checks = [
+        slope_check("slope in h of α*, f with prefactor h^−½", law[1], -0.5, TOLERANCE),
+        slope_check("slope in h of α*, f with prefactor 1/h", ours, 0.0, TOLERANCE),
+        Check("largest |F| between the two conventions", "0", conventions_apart(data), 0.0, 0.0, SAME),
+    ]
+    for side, (_, slope) in laws.items():
+        what = f"slope in h of the variance over starts, {side} side (α√h = {SIDES[side]:g})"
+        checks.append(slope_check(what, slope, -1.0, VARIANCE_TOLERANCE))
+    checks += _error_checks(data, found)
+    say("the figure")
+    with panels(4) as (figure, axes):
+        _draw_map(axes[:2], moved, law)
+        _draw_sides(axes[2:], data, found, laws)
+    return Outcome(tuple(checks), figure)
+
+
+EXPERIMENT = Experiment(
+    "feature-and-lazy",
+    "Feature and lazy training are divided at α* ~ h^−½, and F varies over starts like 1/h on either side.",
+    REFERENCES["geiger2020"],
+    run,
+)
