@@ -1,0 +1,211 @@
+"""Where training becomes lazy: Bartlett, Montanari and Rakhlin, Acta Numerica 2021, §5.
+
+With the prefactor α_M/√M before the sum over M neurons, m samples in R^d with random labels, and a centred start,
+the network stays near its linearisation while it fits them as soon as
+
+    α_M ≳ √(m²/(M d)).
+
+In the library's notation f = α ∫σ*dρ it is α = √M α_M ≳ m/√d, free of M. The condition is sufficient: the
+threshold α_M* falls at least like M^−½ and like d^−½, and grows at most like m. It is not necessary: the same
+estimate in root mean square, in place of the worst case, is √(m/d), an exponent ½ in m, if the kernel's least
+eigenvalue is ~ d (it falls with m here, which makes the exponent larger).
+
+x ~ N(0, I_d), y = ±1 at random, neurons a erf(⟨w, x⟩), a = ±1, w ~ N(0, (SCALE²/d) I), each beside its mirror
+image, by gradient flow until the linearised network has fitted the labels to UNFITTED. Three senses of lazy,
+each of which locates an α_M* where it reaches LEVEL:
+
+- features: rms over samples and neurons of ⟨w(t) − w(0), x⟩, relative to that of ⟨w(0), x⟩;
+- kernel: ‖K_t − K_0‖/‖K_0‖ on the samples;
+- function: network minus its linearisation on fresh points, relative to the latter."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..diagnostics.scaling import Slope, fit_slope, mean_and_error
+from ..dynamics.flow import GradientFlow
+from ..dynamics.kernel_flow import KernelFlow
+from ..functionals.risk import Risk
+from ..kernels.tangent import tangent_kernel
+from ..loop import evolve
+from ..problems.laws import Dataset
+from ..problems.neurons import Neuron
+from ..problems.problem import Problem
+from ..references import REFERENCES
+from ..report.figures import COLOURS, panels
+from ..states.marginals import Signs
+from ..states.particles import Particles
+from ..states.starts import init
+from .base import Check, Experiment, Outcome, Say, finished
+
+LEVEL = 0.1
+SENSES = ("features", "kernel", "function")
+SCALE = 2.0  # of w: erf is steep enough there for a kernel that fits random labels well
+UNFITTED = 0.3  # of the labels' root mean square
+FRESH, SEEDS = 256, 3
+LAZIEST = 64.0  # the largest α; it is halved until nothing is lazy any more
+DIGITS = 1e-5
+WIDTH, SAMPLES, DIMENSION = 1024, 128, 32
+WIDTHS, MANY, DIMENSIONS = (64, 256, 1024), (32, 64, 128, 256), (16, 32, 64)
+
+
+class Size(NamedTuple):
+    M: int
+    m: int
+    d: int
+
+
+class Task(NamedTuple):
+    """Random labels, a start, and what its linearisation makes of them at the time when they are fitted."""
+
+    risk: Risk
+    start: Particles
+    fresh: np.ndarray
+    time: float
+    kernel: np.ndarray
+    linear: np.ndarray  # on the fresh points
+
+
+def fitting_time(kernel: np.ndarray, y: np.ndarray) -> float:
+    """t with |exp(−Kt/m)y| = UNFITTED |y|."""
+    from scipy.optimize import brentq
+
+    values, vectors = np.linalg.eigh(kernel / len(y))
+    parts = vectors.T @ y
+    left = lambda t: float(np.linalg.norm(np.exp(-values * t) * parts) / np.linalg.norm(y)) - UNFITTED
+    end = 1.0
+    while left(end) > 0:
+        end *= 2
+    return float(brentq(left, 0.0, end))
+
+
+def task(size: Size, seed: int) -> Task:
+    rng = np.random.default_rng([seed, *size])
+    x, fresh = rng.normal(size=(size.m, size.d)), rng.normal(size=(FRESH, size.d))
+    y = rng.choice([-1.0, 1.0], size.m)
+    risk = Risk(Problem(x=Dataset(x, y), neuron=Neuron("erf")))
+    start = init(risk.problem, a=Signs(), w=SCALE).sample(jax.random.key(seed), size.M, mirrored=True)
+    kernel = np.asarray(tangent_kernel(start, jnp.asarray(x)))
+    t = fitting_time(kernel, y)
+    frozen = finished(evolve(KernelFlow(risk), start, [t], progress=False, snapshots=False))
+    return Task(risk, start, fresh, t, kernel, np.asarray(frozen.final(fresh)))
+
+
+def movements(given: Task, alpha: float) -> dict[str, float]:
+    """How far training at scale α leaves the start and its linearisation, in the three senses."""
+    x = np.asarray(given.risk.problem.x.x)
+    start = Particles(given.start.theta, alpha=alpha, neuron=given.start.neuron)
+    flow = GradientFlow(given.risk, rtol=DIGITS / max(1.0, alpha))
+    final = finished(evolve(flow, start, [given.time], progress=False, snapshots=False)).final
+    before, after = (x @ np.asarray(particles.theta)[:, 1:].T for particles in (start, final))
+    kernel = np.asarray(tangent_kernel(final, jnp.asarray(x)))
+    gap = np.asarray(final(given.fresh)) - given.linear
+    return {
+        "features": float(np.linalg.norm(after - before) / np.linalg.norm(before)),
+        "kernel": float(np.linalg.norm(kernel - given.kernel) / np.linalg.norm(given.kernel)),
+        "function": float(np.linalg.norm(gap) / np.linalg.norm(given.linear)),
+    }
+
+
+def located(size: Size, seed: int) -> dict[str, float]:
+    """α_M* = α*/√M in each sense: from the lazy side, α is halved until every one has passed LEVEL."""
+    given, alphas, found = task(size, seed), [], []
+    while not found or min(found[-1].values()) <= LEVEL:
+        alphas.append(LAZIEST / 2 ** len(alphas))
+        found.append(movements(given, alphas[-1]))
+    at = {}
+    for sense in SENSES:
+        seen = np.log([row[sense] for row in found])  # grows as α falls
+        at[sense] = float(np.exp(np.interp(np.log(LEVEL), seen, np.log(alphas))) / np.sqrt(size.M))
+    return at
+
+
+Located = dict[Size, dict[str, tuple[float, float]]]
+
+
+def thresholds(sizes: list[Size], say: Say, seeds: int = SEEDS) -> Located:
+    """α_M* with its standard error over data and starts, for each size and sense."""
+    found: Located = {}
+    for size in dict.fromkeys(sizes):
+        say(f"the threshold for M = {size.M}, m = {size.m}, d = {size.d}")
+        each = [located(size, seed) for seed in range(seeds)]
+        found[size] = {sense: mean_and_error([row[sense] for row in each]) for sense in SENSES}
+    return found
+
+
+SWEEPS = {
+    "M": [Size(M, SAMPLES, DIMENSION) for M in WIDTHS],
+    "m": [Size(WIDTH, m, DIMENSION) for m in MANY],
+    "d": [Size(WIDTHS[1], SAMPLES, d) for d in DIMENSIONS],
+}
+
+
+def exponent(found: Located, along: str, sense: str) -> Slope:
+    sizes = SWEEPS[along]
+    rows = np.array([found[size][sense] for size in sizes])
+    # three draws may agree by luck: no α* is known better than to the hundredth
+    return fit_slope(
+        [getattr(size, along) for size in sizes], rows[:, 0], np.maximum(rows[:, 1], 0.01 * rows[:, 0])
+    )
+
+
+def checks_of(found: Located) -> list[Check]:
+    """Features follow the law in M itself; for the rest the lectures' condition is a bound."""
+    claims = {
+        "M": ("-0.5 or less", -1.0, -0.45),
+        "m": ("at most +1", 0.4, 1.0),
+        "d": ("-0.5 or less", -1.5, -0.45),
+    }
+    checks = []
+    for along, (claimed, low, high) in claims.items():
+        for sense in SENSES:
+            slope = exponent(found, along, sense)
+            exact = along == "M" and sense == "features"
+            bounds = ("-0.5", -0.6, -0.4) if exact else (claimed, low, high)
+            what = f"exponent in {along} of α_M* by {sense}"
+            checks.append(Check(what, bounds[0], slope.value, slope.error, *bounds[1:]))
+    return checks
+
+
+def _draw(found: Located) -> Any:
+    names = {"M": "width M", "m": "samples m", "d": "dimension d"}
+    rest = {
+        "M": f"m = {SAMPLES}, d = {DIMENSION}",
+        "m": f"M = {WIDTH}, d = {DIMENSION}",
+        "d": f"M = {WIDTHS[1]}, m = {SAMPLES}",
+    }
+    bound = {"M": -0.5, "m": 1.0, "d": -0.5}
+    with panels(3, width=4.6, height=4.0) as (figure, axes):
+        for axis, (along, sizes) in zip(axes, SWEEPS.items(), strict=True):
+            at = np.array([getattr(size, along) for size in sizes], float)
+            for colour, sense in zip(COLOURS, SENSES, strict=False):
+                rows, slope = np.array([found[size][sense] for size in sizes]), exponent(found, along, sense)
+                label = f"by {sense}: {slope.value:+.2f} ± {slope.error:.2f}"
+                axis.errorbar(at, *rows.T, fmt="o", ms=4, capsize=2, color=colour, label=label)
+                axis.plot(at, slope.at(at), "--", lw=1, color=colour)
+            top = max(found[size]["features"][0] for size in sizes) * 1.6
+            line = at ** bound[along]
+            axis.plot(
+                at, top * line / line.max(), color="0.5", lw=2, label=f"lectures' slope {bound[along]:+g}"
+            )
+            axis.set(xlabel=names[along], xscale="log", yscale="log", title=rest[along])
+            axis.set_xticks(at, [f"{v:g}" for v in at])
+            axis.minorticks_off()
+            axis.legend(fontsize=7.5)
+        axes[0].set(ylabel="threshold α_M* (prefactor α_M/√M)")
+    return figure
+
+
+def run(say: Say) -> Outcome:
+    found = thresholds([size for sizes in SWEEPS.values() for size in sizes], say)
+    return Outcome(tuple(checks_of(found)), _draw(found))
+
+
+EXPERIMENT = Experiment(
+    "lazy-threshold",
+    "With the prefactor α_M/√M training is lazy for α_M ≳ √(m²/(M d)): sharp in M, an upper bound in m.",
+    REFERENCES["chizat2019"],
+    run,
+)

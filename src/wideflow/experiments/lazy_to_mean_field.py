@@ -1,0 +1,244 @@
+"""From lazy to mean field by the scale α alone: Chizat, Oyallon and Bach, NeurIPS 2019.
+
+One problem for all α from 10⁻² to 10³: m points in the plane, y smooth and odd, neurons a erf(⟨w, x⟩) with
+a = ±1 at the start, centred (f = 0 at the start: each neuron beside its mirror image with −a), the gradient
+flow to one time t. The distance of two functions is the root mean square over the data.
+
+- To the mean-field limit (n = ∞, the same α) a network of n neurons is near at every α: distance ~ n^−½.
+- To the NTK limit (n = ∞ and α = ∞, u_t = exp(−K₀Ωt)u₀) the mean-field limit comes like α^−2, and the network
+  until its own n^−½.
+- The network minus its linearisation at its start is c₁/(α√n) + c₂/α². Mirrored neurons have c₁ = 0: slope
+  −2 in α. Independent ones, centred by y + f(θ₀) in place of y, have the slope −1 where α ≫ √n.
+
+n = ∞ is the flow of low-discrepancy points of the start and their mirror images; another scramble of them
+tells its error. For small α the flow is fast, as θ̇ = (1/α)E[u∇σ*] (at α = 10⁻² neurons grow tenfold and the
+kernel a hundredfold), yet not too stiff for the explicit method: about 70 steps to t = 1."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..diagnostics.scaling import Slope, fit_slope, rms_and_error
+from ..dynamics.flow import GradientFlow
+from ..dynamics.kernel_flow import KernelFlow
+from ..dynamics.linearised import Linearised
+from ..functionals.risk import Risk
+from ..loop import evolve
+from ..problems.laws import Dataset
+from ..problems.neurons import Neuron
+from ..problems.problem import Problem
+from ..references import REFERENCES
+from ..report.figures import COLOURS, panels
+from ..states.marginals import Signs
+from ..states.particles import Particles
+from ..states.starts import Law, init
+from .base import Check, Experiment, Outcome, Say, finished, slope_check
+
+POINTS, RADIUS, TIME = 24, 1.5, 1.0
+ALPHAS = tuple(10.0 ** (k / 2) for k in range(-4, 7))
+WIDTHS, SEEDS = (64, 256, 1024), 32
+LIMIT_POINTS = 2**12
+SHOWN = (1e-2, 1.0, 1e3)  # scales at which the law in n is a check
+LAZY = 10.0  # from here on the corrections to α^−2 are a few per cent
+GAP_ALPHAS = tuple(10.0 ** (k / 2) for k in range(7))
+MIRRORED_WIDTH, PLAIN_WIDTH, GAP_SEEDS = 32, 16, 32
+NEAR = "|f_n − mean-field limit|"
+FAR = 30.0  # ≫ √PLAIN_WIDTH: there c₂/α² is a tenth of c₁/(α√n)
+
+
+def data() -> tuple[np.ndarray, np.ndarray]:
+    """Points spread evenly over a disc, and y = sin(2x₁ − x₂) on them."""
+    k = np.arange(POINTS)
+    radius, angle = RADIUS * np.sqrt((k + 0.5) / POINTS), np.pi * (3 - np.sqrt(5)) * k
+    x = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    return x, np.sin(2 * x[:, 0] - x[:, 1])
+
+
+def risk_on(x: np.ndarray, y: Any) -> Risk:
+    return Risk(Problem(x=Dataset(x, np.asarray(y)), neuron=Neuron("erf")))
+
+
+def start_of(risk: Risk) -> Law:
+    return init(risk.problem, a=Signs())
+
+
+def limit_start(law: Law, alpha: float, scramble: int = 0) -> Particles:
+    """Low-discrepancy points of the start, each beside its mirror image: f = 0, as in the limit."""
+    theta = law.points(LIMIT_POINTS, seed=scramble).theta
+    mirrored = theta * jnp.array([-1.0] + [1.0] * (theta.shape[1] - 1))
+    return Particles(jnp.concatenate([theta, mirrored]), alpha=alpha, neuron=law.neuron)
+
+
+def flowed(risk: Risk, start: Particles, digits: float = 1e-6, linearised: bool = False) -> np.ndarray:
+    """f at TIME on the data. An error of θ is one α times larger of f, hence the tolerance."""
+    flow = GradientFlow(risk, rtol=digits / max(1.0, float(start.alpha)))
+    dynamics = Linearised(flow) if linearised else flow
+    run = finished(evolve(dynamics, start, [TIME], progress=False, snapshots=False))
+    return np.asarray(run.final(risk.problem.x.x))
+
+
+def distance(f: np.ndarray, g: np.ndarray) -> float:
+    return float(np.sqrt(np.mean((f - g) ** 2)))
+
+
+class Limits(NamedTuple):
+    """The functions at TIME for n = ∞: at each α, and the NTK limit; from two scrambles of the points."""
+
+    mean_field: np.ndarray  # (scrambles, alphas, points)
+    ntk: np.ndarray  # (scrambles, points)
+
+    @property
+    def error(self) -> np.ndarray:
+        """Distance of the two mean-field limits, for each α."""
+        return np.array([distance(f, g) for f, g in zip(*self.mean_field, strict=True)])
+
+    @property
+    def apart(self) -> np.ndarray:
+        """Distance of mean-field and NTK limit: rows (value, error) for each α."""
+        first, second = (
+            np.array([distance(f, ntk) for f in fs])
+            for fs, ntk in zip(self.mean_field, self.ntk, strict=True)
+        )
+        return np.column_stack([first, np.maximum(np.abs(second - first), 1e-4 * first)])
+
+
+def limits(risk: Risk, law: Law, say: Say) -> Limits:
+    mean_field, ntk = [], []
+    for scramble in (0, 1):
+        say(f"limits from {2 * LIMIT_POINTS} points, scramble {scramble + 1} of 2")
+        mean_field.append([flowed(risk, limit_start(law, alpha, scramble)) for alpha in ALPHAS])
+        frozen = evolve(KernelFlow(risk), limit_start(law, 1.0, scramble), [TIME], progress=False)
+        ntk.append(np.asarray(finished(frozen).final(risk.problem.x.x)))
+    return Limits(np.array(mean_field), np.array(ntk))
+
+
+def network_distances(
+    risk: Risk, law: Law, alpha: float, width: int, targets: Sequence[np.ndarray], seeds: int = SEEDS
+) -> np.ndarray:
+    """Rms over starts of a network's distance to each of the functions: rows (rms, error)."""
+    squares = []
+    for seed in range(seeds):
+        start = law.sample(jax.random.key(100_000 * width + seed), width, alpha, mirrored=True)
+        f = flowed(risk, start)
+        squares.append([distance(f, target) ** 2 for target in targets])
+    return np.array([rms_and_error(column) for column in np.array(squares).T])
+
+
+def linearisation_gaps(
+    width: int, mirrored: bool, alphas: Sequence[float] = GAP_ALPHAS, seeds: int = GAP_SEEDS
+) -> np.ndarray:
+    """Rms over starts of the network minus its linearisation, for each α: rows (rms, error)."""
+    x, y = data()
+    law = start_of(risk_on(x, y))
+    squares = np.zeros((len(alphas), seeds))
+    for i, alpha in enumerate(alphas):
+        for seed in range(seeds):
+            start = law.sample(jax.random.key(seed), width, alpha, mirrored=mirrored)
+            centred = risk_on(x, y + np.asarray(start(x)))
+            f, linear = (flowed(centred, start, 1e-9, linearised) for linearised in (False, True))
+            squares[i, seed] = distance(f, linear) ** 2
+    return np.array([rms_and_error(row) for row in squares])
+
+
+def gap_slope(alphas: Sequence[float], gaps: np.ndarray, least: float) -> Slope:
+    kept = np.asarray(alphas) >= least
+    return fit_slope(np.asarray(alphas)[kept], *gaps[kept].T)
+
+
+def _law_in_n(found: dict[float, np.ndarray], alpha: float) -> Slope:
+    """The exponent in n of the distance to the mean-field limit."""
+    rows = np.array([found[width][ALPHAS.index(alpha), 0] for width in WIDTHS])
+    return fit_slope(WIDTHS, *rows.T)
+
+
+def limit_checks(found: dict[float, np.ndarray], ends: Limits, size: float) -> list[Check]:
+    """`found[width]` is (alphas, (mean field, NTK), (rms, error))."""
+    checks = [
+        # three error bars of SEEDS starts
+        slope_check(f"α = {alpha:g}: slope in n of {NEAR}", _law_in_n(found, alpha), -0.5, 0.15)
+        for alpha in SHOWN
+    ]
+    wide = found[WIDTHS[-1]]
+    worst = int(np.argmax(wide[:, 0, 0]))
+    near, what = wide[worst, 0] / size, f"n = {WIDTHS[-1]}: largest {NEAR} / |y| over all α"
+    checks.append(Check(what, "small everywhere", *near, 0.0, 0.02))
+    ratio = wide[:, 1, 0] / wide[:, 0, 0]
+    error = ratio * np.hypot(wide[:, 1, 1] / wide[:, 1, 0], wide[:, 0, 1] / wide[:, 0, 0])
+    what = f"n = {WIDTHS[-1]}: distance to the NTK limit over that to the mean-field limit, α = "
+    checks.append(Check(f"{what}{ALPHAS[0]:g}", "> 10", ratio[0], error[0], 10.0, np.inf))
+    checks.append(Check(f"{what}{ALPHAS[-1]:g}", "1", ratio[-1], error[-1], 0.7, 1.3))
+    slope = gap_slope(ALPHAS, ends.apart, LAZY)
+    # the next term is c/α⁴, a few per cent at α = LAZY
+    checks.append(slope_check("slope in α of |mean-field limit − NTK limit|", slope, -2.0, 0.02))
+    largest = float(ends.error.max())
+    what = "largest error of the mean-field limit / |f_n − limit| of the widest networks"
+    share = float((ends.error / wide[:, 0, 0]).max())
+    return [*checks, Check(what, "≪ 1", share, largest / size, 0.0, 0.5)]
+
+
+def gap_checks(mirrored: np.ndarray, plain: np.ndarray, alphas: Sequence[float] = GAP_ALPHAS) -> list[Check]:
+    """The two slopes in α; 0.1 is thrice their error bars and what c₂/α² adds to the second."""
+    what = "slope in α of |f − its linearisation|"
+    return [
+        slope_check(f"{what}, mirrored neurons", gap_slope(alphas, mirrored, LAZY), -2.0, 0.1),
+        slope_check(f"{what}, independent neurons, α ≫ √n", gap_slope(alphas, plain, FAR), -1.0, 0.1),
+    ]
+
+
+def _draw(found: dict[float, np.ndarray], ends: Limits, mirrored: np.ndarray, plain: np.ndarray) -> Any:
+    style: dict[str, Any] = {"ms": 4, "capsize": 2, "lw": 1.2}
+    with panels(2, width=6.4, height=4.6) as (figure, (left, right)):
+        for i, (width, rows) in enumerate(found.items()):
+            for which, (name, mark) in enumerate((("mean-field limit at α", "o-"), ("NTK limit", "s--"))):
+                label = f"n = {width} to the {name}"
+                left.errorbar(ALPHAS, *rows[:, which].T, fmt=mark, color=COLOURS[i], label=label, **style)
+        left.plot(ALPHAS, ends.apart[:, 0], color="black", lw=2, label="mean-field limit to the NTK limit")
+        left.plot(ALPHAS, ends.error, ":", color="0.5", label="error of the mean-field limit")
+        left.set(ylabel="distance of functions (rms over the data)", title=f"Centred start, t = {TIME:g}")
+        cases = (
+            (mirrored, LAZY, f"mirrored neurons, n = {MIRRORED_WIDTH}", COLOURS[0]),
+            (plain, FAR, f"independent neurons, n = {PLAIN_WIDTH}", COLOURS[1]),
+        )
+        for gaps, least, label, colour in cases:
+            slope = gap_slope(GAP_ALPHAS, gaps, least)
+            right.errorbar(GAP_ALPHAS, *gaps.T, fmt="o", color=colour, label=label, **style)
+            line = np.array([least, GAP_ALPHAS[-1]])
+            fit = f"slope {slope.value:+.3f} ± {slope.error:.3f}"
+            right.plot(line, slope.at(line), "--", color=colour, label=fit)
+        right.set(ylabel="network − its linearisation (rms)", title=f"Linearisation gap, t = {TIME:g}")
+        for axis in (left, right):
+            axis.set(xlabel="scale α", xscale="log", yscale="log")
+        left.legend(fontsize=7.5, loc="lower left")
+        right.legend(fontsize=8.5)
+    return figure
+
+
+def run(say: Say) -> Outcome:
+    x, y = data()
+    risk = risk_on(x, y)
+    law = start_of(risk)
+    ends = limits(risk, law, say)
+    found: dict[float, np.ndarray] = {}
+    for width in WIDTHS:
+        rows = []
+        for alpha, limit in zip(ALPHAS, ends.mean_field[0], strict=True):
+            say(f"{SEEDS} networks of {width} neurons, α = {alpha:.3g}")
+            rows.append(network_distances(risk, law, alpha, width, (limit, ends.ntk[0])))
+        found[width] = np.array(rows)
+    say("networks beside their linearisations")
+    mirrored, plain = linearisation_gaps(MIRRORED_WIDTH, True), linearisation_gaps(PLAIN_WIDTH, False)
+    size = float(np.sqrt(np.mean(y**2)))
+    checks = (*limit_checks(found, ends, size), *gap_checks(mirrored, plain))
+    return Outcome(checks, _draw(found, ends, mirrored, plain))
+
+
+EXPERIMENT = Experiment(
+    "lazy-to-mean-field",
+    "The scale α alone leads from the mean-field limit to the NTK limit; the linearisation gap falls like "
+    "α⁻² (mirrored neurons) or α⁻¹ (independent ones).",
+    REFERENCES["chizat2019"],
+    run,
+)
