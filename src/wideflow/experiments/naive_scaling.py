@@ -3,7 +3,8 @@
 The NTK's network, f = n^−½ Σ_j a_j φ(⟨w_j, x⟩), at a rate √n η₀ that moves its features by order 1, moves f
 by √n. Under the squared loss a step then overshoots by √n: the largest stable η₀ is 2/(√n λ), λ the largest
 eigenvalue of the kernel, which has a limit, so that it falls like n^−½, and any fixed η₀ diverges from some
-width on. Cross-entropy has a bounded signal that dies where the classes are told apart: the same steps train."""
+width on. Cross-entropy has a bounded signal that dies where the classes are told apart: the same steps
+train."""
 
 import warnings
 from typing import Any
