@@ -1,15 +1,17 @@
 """Tables of covariances of an infinitely wide network, one layer after the other.
 
-Σ holds Cov(h(x, p), h(x', p')) of the Gaussian h, Θ the tangent kernel of h, for samples x, x' and, in images,
-positions p, p'. Axes: the samples, (m1, m2) for all pairs or (m,) for a sample with itself; then nothing for a
-vector, (height, width) where only p = p' is needed, and (height, width, height, width) for all pairs of
-positions. Weight layers are linear in Σ and Θ:
+Σ holds Cov(h(x, p), h(x', p')) of the Gaussian h, Θ the tangent kernel of h, for samples x, x' and, in
+images, positions p, p'. Axes: the samples, (m1, m2) for all pairs or (m,) for a sample with itself; then
+none for a vector, (height, width) where only p = p' is needed, (height, width, height, width) for all
+pairs of positions. Weight layers are linear in Σ and Θ:
 
     Σ ← g² mean Σ + σ_b²,    Θ ← g² mean(Θ + own Σ) + own_b,
 
-with the mean over the window of a convolution, moved along with (p, p'), and own = 1 where the layer has a part
-in the kernel's limit."""
+the mean over the window of a convolution, moved along with (p, p'), and own = 1 where the layer has a part in
+the limit of the kernel."""
 
+import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +20,7 @@ from jax import Array
 
 from ..states.family import Family
 from ..states.layers import AveragePool, Conv, Dense, Elementwise, Flatten, GlobalAverage, Layer
+from .infinite_duals import Dual
 from .infinite_limits import Limit
 
 
@@ -44,6 +47,15 @@ def paired(family: Family, i: int) -> bool:
     return any(isinstance(layer, AveragePool | GlobalAverage) for layer in later[images:])
 
 
+def largest(family: Family) -> int:
+    """Entries that a pair of samples has in the largest table."""
+    sizes = [
+        math.prod(shape[:-1]) ** (2 if paired(family, i) else 1)
+        for i, shape in enumerate(family.shapes(1)[1:])
+    ]
+    return max(sizes[first_weighted(family) :])
+
+
 def pads(layer: Conv | AveragePool, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     """Zeros around an image."""
     if isinstance(layer, AveragePool):
@@ -56,7 +68,7 @@ def begin(limit: Limit, x1: Array, x2: Array | None) -> Tables:
     family = limit.family
     i = first_weighted(family)
     for layer in family.layers[:i]:
-        x1, x2 = layer.apply(x1), None if x2 is None else layer.apply(x2)  # type: ignore[call-arg, arg-type]
+        x1, x2 = layer.apply(x1), None if x2 is None else layer.apply(x2)  # type: ignore[call-arg]
     layer = family.layers[i]
     assert isinstance(layer, Dense | Conv)
     gram = _gram(layer, x1, x2, paired(family, i), family.shapes(1)[i + 1])
@@ -73,13 +85,11 @@ def _gram(layer: Dense | Conv, x1: Array, x2: Array | None, pairs: bool, shape: 
         return jnp.sum(x1 * x1, axis=1) if x2 is None else jnp.matmul(x1, x2.T, precision="highest")
     one = layer.patches(x1)
     other = one if x2 is None else layer.patches(x2)
-    samples = "aa" if x2 is None else "ab"
-    positions = "pq" if pairs else "pp"
-    a, b = samples
-    p, q = positions
-    out = "".join(dict.fromkeys(samples + positions))
+    a, b = ("a", "a") if x2 is None else ("a", "b")
+    p, q = ("p", "q") if pairs else ("p", "p")
+    out = "".join(dict.fromkeys(a + b + p + q))
     gram = jnp.einsum(f"{a}{p}k,{b}{q}k->{out}", one, other, precision="highest")
-    lead = gram.shape[: len(set(samples))]
+    lead = gram.shape[: 1 if x2 is None else 2]
     return gram.reshape(*lead, *(shape[:-1] * (2 if pairs else 1)))
 
 
@@ -149,11 +159,23 @@ def diagonal(table: Array) -> Array:
     return jnp.einsum("...hwhw->...hw", table)
 
 
-def spread(values: Array, axes: int, lead: int, second: bool) -> Array:
-    """Values (k, m, positions…) of single samples, for a table of so many axes: as its rows, or columns."""
+def activated(dual: Dual, one: Any, other: Any, tables: Tables, lead: int) -> Tables:
+    """Σ ← E φ(u)φ(v), Θ ← Θ ∘ E φ'(u)φ'(v), with (labels, table) of the samples on either side."""
+    (label1, table1), (label2, table2) = one, other
+    label1 = jnp.where(table1[:1] > 0, label1, -1)  # what has no variance has no correlation
+    first, second = (partial(_spread, axes=tables.sigma.ndim, lead=lead, second=k) for k in (False, True))
+    same = first(label1)[0] == second(label2)[0]
+    left, right = first(table1), second(table2)
+    # the variance itself, but with the derivatives of the covariance
+    sigma = tables.sigma + jax.lax.stop_gradient(jnp.where(same, left[0] - tables.sigma, 0.0))
+    value, slope = dual.pair(left, right, sigma, same)
+    return Tables(value, tables.theta * slope)
+
+
+def _spread(values: Array, axes: int, lead: int, second: bool) -> Array:
+    """Values (k, m, positions…) of single samples as rows of a table with so many axes, or as its columns."""
     k, m, *positions = values.shape
     samples = (m,) if lead == 1 else (1, m) if second else (m, 1)
-    if axes == lead + 2 * len(positions) and positions:
-        one = [1] * len(positions)
-        positions = [*one, *positions] if second else [*positions, *one]
+    if axes == lead + 4:
+        positions = [1, 1, *positions] if second else [*positions, 1, 1]
     return values.reshape(k, *samples, *positions)
