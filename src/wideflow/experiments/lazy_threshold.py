@@ -1,14 +1,15 @@
-"""Where training becomes lazy: Bartlett, Montanari and Rakhlin, Acta Numerica 2021, §5.
+"""Where training becomes lazy: the scale at which a network stays near its linearisation while it fits.
 
-With the prefactor α_M/√M before the sum over M neurons, m samples in R^d with random labels, and a centred start,
-the network stays near its linearisation while it fits them as soon as
+With the prefactor α_M/√M before the sum over M neurons, m samples in R^d with random labels, and a centred
+start, training is lazy as soon as
 
     α_M ≳ √(m²/(M d)).
 
-In the library's notation f = α ∫σ*dρ it is α = √M α_M ≳ m/√d, free of M. The condition is sufficient: the
-threshold α_M* falls at least like M^−½ and like d^−½, and grows at most like m. It is not necessary: the same
-estimate in root mean square, in place of the worst case, is √(m/d), an exponent ½ in m, if the kernel's least
-eigenvalue is ~ d (it falls with m here, which makes the exponent larger).
+It comes from Lip(Df)·|y| ≪ σ_min(Df)²: |y| ~ √m, σ_min(Df)² ~ α_M² d, and the Lipschitz constant
+(α_M/√M)√(m d) of the worst case. In the library's notation f = α ∫σ*dρ it is α = √M α_M ≳ m/√d, free of M.
+The condition is sufficient: the threshold α_M* falls at least like M^−½ and like d^−½, and grows at most like
+m. It is not necessary. Fitting moves neurons by |w(t) − w(0)| ~ √(m/d)/α, hence ⟨w, x⟩ on typical samples
+(m ≥ d) by √(m/d)/α: an exponent ½ in m for the movement of features.
 
 x ~ N(0, I_d), y = ±1 at random, neurons a erf(⟨w, x⟩), a = ±1, w ~ N(0, (SCALE²/d) I), each beside its mirror
 image, by gradient flow until the linearised network has fitted the labels to UNFITTED. Three senses of lazy,
@@ -62,6 +63,7 @@ class Task(NamedTuple):
 
     risk: Risk
     start: Particles
+    x: np.ndarray
     fresh: np.ndarray
     time: float
     kernel: np.ndarray
@@ -90,17 +92,16 @@ def task(size: Size, seed: int) -> Task:
     kernel = np.asarray(tangent_kernel(start, jnp.asarray(x)))
     t = fitting_time(kernel, y)
     frozen = finished(evolve(KernelFlow(risk), start, [t], progress=False, snapshots=False))
-    return Task(risk, start, fresh, t, kernel, np.asarray(frozen.final(fresh)))
+    return Task(risk, start, x, fresh, t, kernel, np.asarray(frozen.final(fresh)))
 
 
 def movements(given: Task, alpha: float) -> dict[str, float]:
     """How far training at scale α leaves the start and its linearisation, in the three senses."""
-    x = np.asarray(given.risk.problem.x.x)
     start = Particles(given.start.theta, alpha=alpha, neuron=given.start.neuron)
     flow = GradientFlow(given.risk, rtol=DIGITS / max(1.0, alpha))
     final = finished(evolve(flow, start, [given.time], progress=False, snapshots=False)).final
-    before, after = (x @ np.asarray(particles.theta)[:, 1:].T for particles in (start, final))
-    kernel = np.asarray(tangent_kernel(final, jnp.asarray(x)))
+    before, after = (given.x @ np.asarray(particles.theta)[:, 1:].T for particles in (start, final))
+    kernel = np.asarray(tangent_kernel(final, jnp.asarray(given.x)))
     gap = np.asarray(final(given.fresh)) - given.linear
     return {
         "features": float(np.linalg.norm(after - before) / np.linalg.norm(before)),
@@ -111,7 +112,9 @@ def movements(given: Task, alpha: float) -> dict[str, float]:
 
 def located(size: Size, seed: int) -> dict[str, float]:
     """α_M* = α*/√M in each sense: from the lazy side, α is halved until every one has passed LEVEL."""
-    given, alphas, found = task(size, seed), [], []
+    given = task(size, seed)
+    alphas: list[float] = []
+    found: list[dict[str, float]] = []
     while not found or min(found[-1].values()) <= LEVEL:
         alphas.append(LAZIEST / 2 ** len(alphas))
         found.append(movements(given, alphas[-1]))
