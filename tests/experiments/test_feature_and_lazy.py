@@ -60,7 +60,7 @@ def test_boundary_of_a_known_law():
 
 
 def test_variance_and_its_error():
-    """Outputs with one random number a start, F_s(x) = g_s v(x): variance mean v², relative error √(2/(n − 1))
+    """Outputs with one random number a start, F_s = g_s v(x): variance mean v², relative error √(2/(n − 1))
     from n starts."""
     n, repeats = 16, 400
     v = np.linspace(0.5, 1.5, 7)
