@@ -17,7 +17,7 @@ R = wf.Risk(problem)  # ½E(y − f)², exact where a closed form exists
 
 limit = wf.limit(problem, rho0, ts, tol=1e-4)  # infinitely many neurons and samples, to this tolerance
 net = wf.evolve(wf.SGD(R, step=1e-3), rho0.sample(key, 800), ts, key=key)  # 800 neurons, one pass
-lazy = wf.evolve(wf.GradientFlow(R), rho0.sample(key, 800, alpha=30.0), ts)  # features hardly move
+lazy = wf.evolve(wf.Linearised(R), rho0.sample(key, 800, alpha=30.0), ts)  # frozen kernel
 
 comparison = wf.compare(limit=limit, net=net, lazy=lazy)
 comparison.plot("out/readme.png")

@@ -36,7 +36,7 @@ def provenance(dynamics: Any, state: Any, key: Any, observers: dict[str, Any]) -
     """What is recorded with every run."""
     device = jax.devices()[0]
     return {
-        "dynamics": describe(dynamics),
+        "dynamics": describe(dynamics) | {"name": dynamics.name},
         "start": describe(state),
         "observers": {name: describe(fn) for name, fn in observers.items()},
         "seed": np.asarray(jax.random.key_data(key)).tolist(),

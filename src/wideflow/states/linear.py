@@ -24,6 +24,11 @@ class Linear(AbstractTrainable):
         return self.at.alpha
 
     @property
+    def n(self) -> Any:
+        """The width of what is linearised."""
+        return self.at.n  # type: ignore[attr-defined]
+
+    @property
     def dtype(self) -> Any:
         return self.at.dtype
 
