@@ -59,16 +59,7 @@ def infinite_kernels(
     correlation 1 exactly; for rows that differ by 1e-8 of their length and less, relu's Θ has 8 digits, as
     their angle is not in ⟨x, x'⟩. `rows` is the side of a tile of samples (chosen if None): beside the
     results, a few tiles are held."""
-    limit = limit_of(family, parametrisation)
-    one = _samples(family, "x1", x1)
-    other = None if x2 is None else _samples(family, "x2", x2)
-    side = math.isqrt(_TILE // (8 * largest(family))) or 1
-    side = side if rows is None else count("rows", rows)
-    m1, m2 = len(one), None if other is None else len(other)
-    fits("The kernels", 16.0 * m1 * (m2 or m1), "Take fewer samples at a time.")
-    with jax.enable_x64(True):
-        samples = prepared(limit, one if other is None else np.concatenate([one, other]), side * side)
-        return _filled(limit, samples, m1, m2, side)
+    return _computed(limit_of(family, parametrisation), x1, x2, rows)
 
 
 @dataclass(frozen=True)
@@ -105,13 +96,24 @@ class InfiniteKernel:
 
     def __call__(self, x1: Any, x2: Any = None) -> Any:
         if is_traced(x1, x2):
-            found = _traced(self._limit(), x1, x1 if x2 is None else x2)
-        else:
-            found = infinite_kernels(self.family, x1, x2, parametrisation=self.parametrisation)
-        return getattr(found, self.which)
+            return getattr(_traced(self._limit(), x1, x1 if x2 is None else x2), self.which)
+        return getattr(_computed(self._limit(), x1, x2), self.which)
 
     def _limit(self) -> Limit:
         return limit_of(self.family, self.parametrisation, nngp=self.which == "nngp")
+
+
+def _computed(limit: Limit, x1: Any, x2: Any, rows: int | None = None) -> Kernels:
+    family = limit.family
+    one = _samples(family, "x1", x1)
+    other = None if x2 is None else _samples(family, "x2", x2)
+    side = math.isqrt(_TILE // (8 * largest(family))) or 1
+    side = side if rows is None else count("rows", rows)
+    m1, m2 = len(one), None if other is None else len(other)
+    fits("The kernels", 16.0 * m1 * (m2 or m1), "Take fewer samples at a time.")
+    with jax.enable_x64(True):
+        samples = prepared(limit, one if other is None else np.concatenate([one, other]), side * side)
+        return _filled(limit, samples, m1, m2, side)
 
 
 def _samples(family: Family, name: str, x: Any) -> np.ndarray:

@@ -13,7 +13,7 @@ from .infinite_duals import Cut, Dual, Series
 
 TOLERANCE = 1e-11  # of E φ² and E φ'²
 _TERMS = (32, 64, 128, 256, 512, 1024)
-_NODES = (32, 48, 72)
+_NODES = (32, 64, 128)
 _LOOKED_AT = 16  # variances, from the least to the largest
 
 
@@ -34,13 +34,11 @@ def resolved(dual: Dual, q: np.ndarray) -> Dual:
         missed = _missed(cut.phi, means[derivative(phi)], q, order)
         if missed <= TOLERANCE:
             return replace(cut, order=order)
-    series = (
-        f"{_TERMS[-1]} terms of its Hermite series are not enough, and " if isinstance(dual, Series) else ""
-    )
+    series = f"{_TERMS[-1]} terms of its series do not do, and " if isinstance(dual, Series) else ""
     raise ValueError(
         f"The dual of {phi.name} at variances up to {q.max():.4g} is not found to {TOLERANCE:g}: {series}"
-        f"{_NODES[-1]} nodes a piece, cut at {cut.phi.kinks}, miss {missed:.2g} of it. If it has other kinks, "
-        f"state them: Activation({phi.name!r}, fn, kinks=(…)). Or take a smaller gain."
+        f"{_NODES[-1]} nodes a piece, cut at {cut.phi.kinks}, miss {missed:.2g} of it. If it has other "
+        f"kinks, state them: Activation({phi.name!r}, fn, kinks=(…)). Or take a smaller gain."
     )
 
 
@@ -57,8 +55,8 @@ def _finite(phi: Activation, f: Activation, q: np.ndarray) -> np.ndarray:
         name = "φ" if f is phi else "φ'"
         raise ValueError(
             f"{phi.name} has no dual here: E {name}(h)² is infinite, or nearly so, for "
-            f"h ~ N(0, {q[np.argmax(bad)]:.4g}). Take an activation that grows more slowly, a smaller gain, or "
-            "smaller x."
+            f"h ~ N(0, {q[np.argmax(bad)]:.4g}). Take an activation that grows more slowly, a smaller gain, "
+            "or smaller x."
         )
     return values
 
