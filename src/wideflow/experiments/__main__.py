@@ -24,6 +24,7 @@ _FILES = (
     "two_gaussians_threshold",
     "two_gaussians_failure",
     "naive_scaling",
+    "abc_table",
     "abc_lattice",
 )
 _FOUND = (import_module(f".{name}", __package__).EXPERIMENT for name in _FILES)
