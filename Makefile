@@ -5,7 +5,7 @@ TESTS  ?= tests
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint bench experiments clean
 
 run: $(VENV)/.run
 	$(BIN)/python examples/readme.py
@@ -19,11 +19,14 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+experiments: $(VENV)/.run
+	$(BIN)/python -m wideflow.experiments
+
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) out
+	rm -rf $(VENV) .venv-neural-tangents out
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

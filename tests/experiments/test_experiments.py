@@ -7,7 +7,18 @@ import pytest
 from wideflow.experiments import three_ways
 from wideflow.experiments.__main__ import EXPERIMENTS, main
 
-LONG = {"three-ways"}  # four minutes; one of its six cases is tried below
+# Minutes each, so that `make experiments` runs them and not the tests. What they rest on is tested here or in
+# files of their own by smaller cases, and in tests/mean_field to all digits.
+LONG = {
+    "three-ways",
+    "limit-digits",
+    "two-gaussians-dynamics",
+    "two-gaussians-threshold",
+    "abc-lattice",
+    "lazy-to-mean-field",
+    "lazy-threshold",
+    "feature-and-lazy",
+}
 
 
 @pytest.mark.slow

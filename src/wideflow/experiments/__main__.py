@@ -26,6 +26,9 @@ _FILES = (
     "naive_scaling",
     "abc_table",
     "abc_lattice",
+    "lazy_to_mean_field",
+    "lazy_threshold",
+    "feature_and_lazy",
 )
 _FOUND = (import_module(f".{name}", __package__).EXPERIMENT for name in _FILES)
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _FOUND}
