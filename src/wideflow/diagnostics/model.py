@@ -81,7 +81,7 @@ class JaxModel(AbstractModel):
         if self._features is None:
             return None
         x = jnp.asarray(self.x[rows])
-        return _named(_value(self._features, self._params[when], x), len(rows))
+        return by_name(_value(self._features, self._params[when], x), len(rows))
 
     def kernels(self, when, rows):
         params, x = self._params[when], self.x[rows]
@@ -135,12 +135,12 @@ def _finite(params: Any) -> None:
             )
 
 
-def _named(given: Any, m: int) -> dict[str, np.ndarray]:
+def by_name(given: Any, m: int, array: Callable = np.asarray) -> dict[str, Any]:
     """Features by name: those of a dictionary, or h1, h2, …"""
     if not isinstance(given, dict):
         listed = given if isinstance(given, list | tuple) else [given]
         given = {f"h{i}": h for i, h in enumerate(listed, 1)}
-    arrays = {str(name): np.asarray(h) for name, h in given.items()}
+    arrays = {str(name): array(h) for name, h in given.items()}
     for name, h in arrays.items():
         if h.ndim < 1 or h.shape[0] != m:
             raise ValueError(

@@ -36,7 +36,7 @@ def _bars(axes: Any, names: list[str], groups: dict[str, list[float]]) -> None:
     """Groups of bars side by side; what is not finite has none."""
     places, width = np.arange(len(names)), 0.8 / len(groups)
     for i, (label, values) in enumerate(groups.items()):
-        heights = np.where(np.isfinite(values), values, 0.0) if values else []
+        heights = [v if np.isfinite(v) else 0.0 for v in values]
         axes.bar(places + (i - (len(groups) - 1) / 2) * width, heights, width, color=COLOURS[i], label=label)
     many = len(names) > 6
     axes.set_xticks(places, names, rotation=60 if many else 0, ha="right" if many else "center")

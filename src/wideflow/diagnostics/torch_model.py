@@ -151,7 +151,7 @@ class TorchModel(AbstractModel):
     def _check_mode(self, module: Any) -> None:
         for name, part in module.named_modules():
             kind = type(part).__name__
-            coupled = (kind in _RANDOM and getattr(part, "p", 1)) or "BatchNorm" in kind
+            coupled = (kind in _RANDOM and getattr(part, "p", 1.0) > 0) or "BatchNorm" in kind
             if part.training and coupled:
                 raise ValueError(
                     f"{name or 'The module'} ({kind}) is in training mode, where f is random or couples "
