@@ -265,4 +265,4 @@ def test_the_first_sample_without_a_finite_kernel_is_named(form):
         layerwise_ntk(made("depth 1"), x, form=form)
     if form != "diagonal":
         with pytest.raises(ValueError, match=r"x2\[3\]"):
-            layerwise_ntk(made("depth 1"), np.ones((2, 4)), x, form=form)
+            layerwise_ntk(made("depth 1"), np.full((2, 4), 1e150), x, form=form)

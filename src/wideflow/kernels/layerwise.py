@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -16,9 +17,10 @@ from ..states.network import Network
 from .empirical import FORMS
 from .model import samples
 from .planning import even
-from .signals import Signals, bare, blocks, diagonal, sample_bytes, signals, triangle
+from .signals import Tile, bare, blocks, diagonal, sample_bytes, signals, triangle
 
 BUDGET = 2**28  # bytes: 256 MiB
+_ALIGNMENT = 64
 
 
 def layerwise_ntk(
@@ -67,7 +69,7 @@ def _kernels(
     _check_finite(kernels, form, columns is None)
     if network.outputs == 1 and form != "trace":
         kernels = [kernel[..., 0, 0] for kernel in kernels]
-    return tuple(jnp.asarray(kernel) for kernel in kernels)
+    return tuple(_handed_over(kernel) for kernel in kernels)
 
 
 def _samples(name: str, x: Any, network: Network) -> np.ndarray:
@@ -100,7 +102,7 @@ def _matrix(
     columns = x1 if x2 is None else x2
     size = _tile(network, max(len(x1), len(columns)), copies * o * o, budget)
     shape = (len(x1), len(columns)) if trace else (len(x1), len(columns), o, o)
-    out = [np.empty(shape, network.dtype) for _ in range(copies)]
+    out = [_aligned(shape, network.dtype) for _ in range(copies)]
     for i, rows in _tiles(x1, min(size, len(x1))):
         first = signals(network, rows, trace)
         if x2 is None:
@@ -113,10 +115,10 @@ def _matrix(
     return out
 
 
-def _write_triangle(out: list[np.ndarray], first: tuple[Signals, ...], i: int, per_layer: bool) -> None:
-    for start, tiles in triangle(first, per_layer):
+def _write_triangle(out: list[np.ndarray], first: Tile, i: int, per_layer: bool) -> None:
+    for row, column, tiles in triangle(first, per_layer):
         for kernel, tile in zip(out, tiles, strict=True):
-            _write(kernel, np.asarray(tile), i + start, i + start, mirror=True)
+            _write(kernel, np.asarray(tile), i + row, i + column, mirror=True)
 
 
 def _write(kernel: np.ndarray, tile: np.ndarray, i: int, j: int, mirror: bool) -> None:
@@ -128,6 +130,20 @@ def _write(kernel: np.ndarray, tile: np.ndarray, i: int, j: int, mirror: bool) -
         rest = max(i + len(part) - j, 0)  # a square on the diagonal holds its own mirror
         turned = (1, 0, 3, 2) if tile.ndim == 4 else (1, 0)
         kernel[j + rest : j + part.shape[1], i : i + len(part)] = tile[:, rest:].transpose(turned)
+
+
+def _aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array that begins where JAX wants its own to begin, so that it can take it over."""
+    size = math.prod(shape) * dtype.itemsize
+    raw = np.empty(size + _ALIGNMENT, np.uint8)
+    first = -raw.ctypes.data % _ALIGNMENT
+    return raw[first : first + size].view(dtype).reshape(shape)
+
+
+def _handed_over(kernel: np.ndarray) -> Array:
+    """As an array of JAX; without a copy where its memory is the host's."""
+    shared = jax.default_backend() == "cpu" and kernel.flags.c_contiguous
+    return jnp.from_dlpack(kernel) if shared else jnp.asarray(kernel)
 
 
 def _diagonal(network: Network, x: np.ndarray, budget: int, copies: int) -> list[np.ndarray]:
@@ -154,5 +170,5 @@ def _check_finite(kernels: list[np.ndarray], form: str, symmetric: bool) -> None
         name, bad = ("x1", rows) if rows.any() else ("x2", ~finite.any(0))
         raise ValueError(
             f"The kernel must be finite, but of {int(bad.sum())} of {len(bad)} samples {name} it is not; the "
-            f"first is {name}[{int(np.argmax(bad))}]. Are the weights finite, or too large for {kernel.dtype}?"
+            f"first is {name}[{int(np.argmax(bad))}]. Are the weights finite and not too large?"
         )

@@ -1,6 +1,7 @@
 """What enters each layer of a network and what comes back to it, and kernels made of both. Compiled."""
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,13 +10,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..parametrisations import Parametrisation
+from ..states.family import Family
 from ..states.layers import Conv, Dense
 from ..states.network import Network
 
 _CHUNK = 2**25  # bytes of gradients of weights to hold at once
-# Of a symmetric kernel, strips cover (1 + 1/strips)/2; short ones waste the rate of matrix products, and each
-# is compiled.
-_STRIPS, _LEAST = 8, 24
+# Of a symmetric kernel halving covers (1 + 2^−k)/2; products with fewer rows are slow, and each is compiled.
+_LEAST = 32
 
 
 class Signals(NamedTuple):
@@ -26,11 +27,22 @@ class Signals(NamedTuple):
     b: Array | None
 
 
+Tile = tuple[Signals, ...]
+
+
 def sample_bytes(network: Network) -> int:
     """Bytes of the signals of one sample."""
-    of_sample = jax.ShapeDtypeStruct((1, *network.family.inputs), network.dtype)
-    made = eqx.filter_eval_shape(_signals, network, of_sample)
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(made))
+    return _numbers(network.family, network.n) * network.dtype.itemsize
+
+
+@lru_cache(maxsize=256)
+def _numbers(family: Family, n: int) -> int:
+    layers = [i for i, layer in enumerate(family.layers) if isinstance(layer, Dense | Conv)]
+    shapes, total = family.shapes(n), 0
+    for i, weights in zip(layers, family.weight_shapes(n), strict=True):
+        positions = math.prod(shapes[i + 1][:-1])
+        total += positions * (math.prod(weights[:-1]) + family.outputs * weights[-1])
+    return total
 
 
 def bare(network: Network) -> Network:
@@ -44,28 +56,22 @@ def bare(network: Network) -> Network:
 
 
 @eqx.filter_jit
-def signals(network: Network, x: Array, trace: bool) -> tuple[Signals, ...]:
+def signals(network: Network, x: Array, trace: bool) -> Tile:
     """Of every weight layer, on samples x. For the mean over outputs of K_oo the outputs count as one
     with O times the units, b/√O: Σ_o B_o B_oᵀ is one product."""
-    made = _signals(network, x)
-    return tuple(s if s.b is None or not trace else Signals(s.a, _joined(s.b)) for s in made)
-
-
-def _joined(b: Float[Array, "m O P u"]) -> Float[Array, "m 1 P Ou"]:
-    m, o, p, u = b.shape
-    return (b / math.sqrt(o)).swapaxes(1, 2).reshape(m, 1, p, o * u)
-
-
-def _signals(network: Network, x: Array) -> tuple[Signals, ...]:
     layers = [layer for layer in network.family.layers if isinstance(layer, Dense | Conv)]
     inputs, back = jax.vmap(lambda row: _one(network, row))(x)
     made = []
     for i, (layer, entered) in enumerate(zip(layers, inputs, strict=True)):
         a = _entering(network, i, layer.patches(entered[:, 0]))
-        m, o = x.shape[0], network.outputs
-        b = None if i == len(layers) - 1 else back[i].reshape(m, o, a.shape[1], -1)
-        made.append(Signals(a, b))
+        b = back[i].reshape(x.shape[0], network.outputs, a.shape[1], -1)
+        made.append(Signals(a, None if i + 1 == len(layers) else _joined(b) if trace else b))
     return tuple(made)
+
+
+def _joined(b: Float[Array, "m O P u"]) -> Float[Array, "m 1 P Ou"]:
+    m, o, p, u = b.shape
+    return (b / math.sqrt(o)).swapaxes(1, 2).reshape(m, 1, p, o * u)
 
 
 def _one(network: Network, x: Array) -> tuple[Any, Any]:
@@ -97,50 +103,50 @@ Corner = tuple[slice, slice]
 
 
 @eqx.filter_jit
-def blocks(
-    first: tuple[Signals, ...], second: tuple[Signals, ...], per_layer: bool
-) -> list[Float[Array, "m k O O"]]:
+def blocks(first: Tile, second: Tile, per_layer: bool) -> list[Float[Array, "m k O O"]]:
     """The kernel between two tiles of samples, or its terms."""
     return _corners(first, second, [(slice(None), slice(None))], per_layer)[0]
 
 
-def triangle(tile: tuple[Signals, ...], per_layer: bool) -> list[tuple[int, list[Array]]]:
-    """The kernel of a tile with itself, on and above the diagonal: strips of rows from `start` on against the
-    columns from `start` on."""
-    m = tile[0].a.shape[0]
-    starts = _starts(m)
-    return list(zip(starts, _triangle(tile, per_layer), strict=True))
+def triangle(tile: Tile, per_layer: bool) -> list[tuple[int, int, list[Array]]]:
+    """The kernel of a tile with itself, on and above the diagonal: corners that begin at (row, column)."""
+    places = [(rows.start, columns.start) for rows, columns in _halves(0, _samples_of(tile))]
+    return [(*place, terms) for place, terms in zip(places, _triangle(tile, per_layer), strict=True)]
 
 
-def _starts(m: int) -> list[int]:
-    return list(range(0, m, max(-(-m // _STRIPS), _LEAST)))
+def _halves(start: int, end: int) -> list[Corner]:
+    """One half of the samples against the other, then each half against itself in the same way."""
+    if end - start < 2 * _LEAST:
+        return [(slice(start, end), slice(start, end))]
+    middle = (start + end) // 2
+    return [(slice(start, middle), slice(middle, end)), *_halves(start, middle), *_halves(middle, end)]
 
 
-@eqx.filter_jit
-def _triangle(tile: tuple[Signals, ...], per_layer: bool) -> list[list[Array]]:
-    m = tile[0].a.shape[0]
-    starts = _starts(m)
-    ends = [*starts[1:], m]
-    corners = [(slice(i, j), slice(i, m)) for i, j in zip(starts, ends, strict=True)]
-    return _corners(tile, tile, corners, per_layer)
+def _samples_of(tile: Tile) -> int:
+    return tile[0].a.shape[0]
 
 
 @eqx.filter_jit
-def diagonal(tile: tuple[Signals, ...], per_layer: bool) -> list[Float[Array, "m O O"]]:
+def _triangle(tile: Tile, per_layer: bool) -> list[list[Array]]:
+    return _corners(tile, tile, _halves(0, _samples_of(tile)), per_layer)
+
+
+@eqx.filter_jit
+def diagonal(tile: Tile, per_layer: bool) -> list[Float[Array, "m O O"]]:
     """K(x_i, x_i), or its terms."""
 
-    def one(sample: tuple[Signals, ...]) -> list[Array]:
+    def one(sample: Tile) -> list[Array]:
         rows = jax.tree.map(lambda v: v[None], sample)
         return [kernel[0, 0] for kernel in _corners(rows, rows, [(slice(None), slice(None))], per_layer)[0]]
 
     return jax.vmap(one)(tile)
 
 
-def _corners(
-    first: tuple[Signals, ...], second: tuple[Signals, ...], corners: list[Corner], per_layer: bool
-) -> list[list[Array]]:
+def _corners(first: Tile, second: Tile, corners: list[Corner], per_layer: bool) -> list[list[Array]]:
     """For each corner (rows, columns) of the kernel its terms (rows, columns, O, O), or their sum."""
-    outputs = next(s.b.shape[1] for s in first if s.b is not None)
+    shown = first[0].b
+    assert shown is not None
+    outputs = shown.shape[1]
     terms = [_term(one, other, corners, outputs) for one, other in zip(first, second, strict=True)]
     found = [list(layers) for layers in zip(*terms, strict=True)]
     return found if per_layer else [[sum(layers[1:], layers[0])] for layers in found]
@@ -163,8 +169,10 @@ def positions_are_cheaper(a: Float[Array, "m P f"], b: Float[Array, "m O P u"]) 
 
 
 def _inner(a: Array, b: Array) -> Array:
-    """Σ over the last axis: all other axes of a, then those of b."""
-    return jax.lax.dot_general(a, b, (((a.ndim - 1,), (b.ndim - 1,)), ((), ())))
+    """Σ over the last axis: all other axes of a, then those of b. One flat product, for which the compiler
+    has a fast routine; of arrays with more axes it makes loops of its own."""
+    flat = a.reshape(-1, a.shape[-1]) @ b.reshape(-1, b.shape[-1]).T
+    return flat.reshape(*a.shape[:-1], *b.shape[:-1])
 
 
 def _dense(a1: Array, b1: Array, a2: Array, b2: Array) -> Float[Array, "m k O O"]:
