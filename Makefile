@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 TESTS  ?= tests
+EXTRAS ?= plot,test
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -36,7 +37,7 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[plot,test]'
+	$(PIP) -e '.[$(EXTRAS)]'
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml constraints.txt | $(BIN)/python

@@ -3,7 +3,9 @@
 from .checkpoint import Checkpoint
 from .diagnostics.coupled import Coupled, coupled
 from .diagnostics.density import density
+from .diagnostics.regime_report import RegimeReport, regime
 from .diagnostics.scaling import fit_slope
+from .diagnostics.width_report import WidthReport, width_check
 from .distances.bures import w2_gaussian
 from .distances.one_dimension import w2_line
 from .dynamics.descent import Descent
@@ -88,6 +90,7 @@ __all__ = [
     "PathNorm",
     "Problem",
     "Quadrature",
+    "RegimeReport",
     "Risk",
     "Run",
     "Sample",
@@ -98,6 +101,7 @@ __all__ = [
     "Sphere",
     "Squared",
     "Uniform",
+    "WidthReport",
     "activation",
     "compare",
     "coupled",
@@ -116,6 +120,7 @@ __all__ = [
     "multi_index",
     "polynomial",
     "reduce",
+    "regime",
     "select_ridge",
     "single_index",
     "tangent_kernel",
@@ -124,4 +129,5 @@ __all__ = [
     "two_gaussians",
     "w2_gaussian",
     "w2_line",
+    "width_check",
 ]

@@ -5,6 +5,8 @@ REFERENCES = {
     "over-parameterized models using optimal transport. NeurIPS 2018.",
     "chizat2019": "L. Chizat, E. Oyallon, F. Bach. On lazy training in differentiable programming. "
     "NeurIPS 2019.",
+    "cristianini2001": "N. Cristianini, J. Shawe-Taylor, A. Elisseeff, J. Kandola. On kernel-target "
+    "alignment. NIPS 2001.",
     "deepmind2020": "DeepMind et al. The DeepMind JAX ecosystem. 2020 (optax).",
     "dormand1980": "J. R. Dormand, P. J. Prince. A family of embedded Runge–Kutta formulae. J. Comput. "
     "Appl. Math. 6(1), 1980.",
@@ -16,6 +18,8 @@ REFERENCES = {
     "neural networks. NeurIPS 2018.",
     "kidger2021": "P. Kidger. On neural differential equations. DPhil thesis, Oxford, 2021 (diffrax).",
     "kingma2015": "D. P. Kingma, J. Ba. Adam: a method for stochastic optimization. ICLR 2015.",
+    "kornblith2019": "S. Kornblith, M. Norouzi, H. Lee, G. Hinton. Similarity of neural network "
+    "representations revisited. ICML 2019.",
     "lee2019": "J. Lee, L. Xiao, S. Schoenholz, Y. Bahri, R. Novak, J. Sohl-Dickstein, J. Pennington. Wide "
     "neural networks of any depth evolve as linear models under gradient descent. NeurIPS 2019.",
     "mei2018": "S. Mei, A. Montanari, P.-M. Nguyen. A mean field view of the landscape of "

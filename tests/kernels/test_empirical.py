@@ -239,3 +239,11 @@ def test_trees_of_other_containers_are_refused():
         same_tree("before", (np.ones(2),), "after", [np.ones(2)])
     with pytest.raises(ValueError, match=r"float64 \(2,\).*float32 \(2,\)"):
         same_tree("before", [np.ones(2)], "after", [np.ones(2, np.float32)])
+
+
+def test_a_weakly_typed_parameter_keeps_its_digits():
+    f = lambda params, x: jnp.sin(params["a"] * x[:, 0])
+    x = np.linspace(0.1, 1.0, 5)[:, None]
+    K = empirical_ntk(f, {"a": jnp.asarray(0.7)}, x)
+    slope = x[:, 0] * np.cos(0.7 * x[:, 0])
+    np.testing.assert_allclose(K, np.outer(slope, slope), rtol=1e-13)

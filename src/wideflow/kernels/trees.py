@@ -22,7 +22,8 @@ def split(params: Any) -> tuple[Any, Any]:
         )
     if any(jnp.iscomplexobj(leaf) for leaf in leaves):
         raise ValueError("params must be real, got complex leaves. Try their real and imaginary parts.")
-    return jax.tree.map(jnp.asarray, moving), held
+    # with the dtype named, a weakly typed leaf such as jnp.asarray(1.0) keeps its precision among others
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, leaf.dtype), moving), held
 
 
 def _kinds(params: Any) -> str:
