@@ -28,13 +28,13 @@ def problem(loss="squared", outputs=1, phi="erf"):
     return wf.Problem(x=dataset, neuron=wf.Neuron(phi, outputs=outputs), loss=loss)
 
 
-def kernel_by_hand(rho, X):
+def kernel_by_hand(rho, x):
     """K = Φ1 + Φ0 ∘ G1 for erf neurons."""
     a, w = np.asarray(rho.theta[:, 0]), np.asarray(rho.theta[:, 1:])
-    h = X @ w.T
+    h = x @ w.T
     slope = 2 / np.sqrt(np.pi) * np.exp(-(h**2))
     value = np.asarray(jax.lax.erf(h))
-    return (value @ value.T + (X @ X.T) * ((slope * a**2) @ slope.T)) / len(a)
+    return (value @ value.T + (x @ x.T) * ((slope * a**2) @ slope.T)) / len(a)
 
 
 def test_exact_exponential():

@@ -42,14 +42,15 @@ NETWORKS = {
 
 
 def starts(family, parametrisation, n, seeds, x):
-    """f(0) f(0)ᵀ and the tangent kernel, means over 12 outputs, of networks of width n, by seed."""
+    """f(0) f(0)ᵀ and, of every fourth seed, the tangent kernel, means over 12 outputs, at width n."""
     many = replace(family, layers=(*family.layers[:-1], Dense(12)))
     products, kernels = [], []
     for seed in range(seeds):
         network = many.sample(jax.random.key(seed), n, parametrisation)
         f = np.asarray(network(x))
         products.append(f @ f.T / 12)
-        kernels.append(tangent_kernel(network, x, form="trace"))
+        if seed % 4 == 0:  # its fluctuations are of order n^−½ already
+            kernels.append(tangent_kernel(network, x, form="trace"))
     return np.array(products), np.array(kernels)
 
 
@@ -61,18 +62,18 @@ def tangent_kernel(network, x, form="full"):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_finite_networks_converge_to_it(name):
     family, parametrisation = NETWORKS[name]
-    x, n, seeds = (X[:3], 512, 32) if len(family.inputs) == 1 else (IMAGES[:2], 128, 32)
+    x, n, seeds = (X[:3], 256, 32) if len(family.inputs) == 1 else (IMAGES[:2], 96, 32)
     limit = infinite_kernels(family, x, parametrisation=parametrisation)
     size = np.max(np.abs(limit))
     for drawn, exact in zip(starts(family, parametrisation, n, seeds, x), limit, strict=True):
-        error = drawn.std(axis=0, ddof=1) / np.sqrt(seeds)
+        error = drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
         # the bias of either kernel is of order 1/n, as are the parts that vanish, |x|² ≤ 10 of them
         assert np.all(np.abs(drawn.mean(axis=0) - exact) <= 4 * error + 5 * size / n)
         assert np.all(error <= 0.1 * size)  # or the test could not fail
 
 
 def test_the_kernel_of_one_start_is_reached_like_the_root_of_n():
-    family, widths, x = wf.MLP(5, 1, "relu", gain=1.4, bias=0.3), (32, 256, 2048), X[:3]
+    family, widths, x = wf.MLP(5, 1, "relu", gain=1.4, bias=0.3), (32, 181, 1024), X[:3]
     exact, apart = infinite_kernels(family, x).ntk, []
     for n in widths:
         kernels = [tangent_kernel(family.sample(jax.random.key(seed), n), x) for seed in range(40)]

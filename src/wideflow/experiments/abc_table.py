@@ -28,15 +28,16 @@ WIDTHS = {1: (128, 256, 512, 1024), 3: (128, 256, 512)}
 WITHIN = 0.05  # of an exponent, with seeds until its error bar is below 0.02
 
 
-def data() -> dict[str, np.ndarray]:
+def data() -> tuple[np.ndarray, np.ndarray]:
     """16 rows of a Gaussian in R⁴, y = tanh(x_1)."""
     x = np.random.default_rng(0).normal(size=(16, 4)).astype(np.float32)
-    return {"x": x, "y": np.tanh(x[:, 0])}
+    return x, np.tanh(x[:, 0])
 
 
 def measured(name: str, depth: int, say: Say) -> WidthReport:
     say(f"{name}, {depth} hidden layer(s)")
-    return width_check(MLP(4, depth, "tanh"), WIDTHS[depth], parametrisation=name, **data())
+    x, y = data()
+    return width_check(MLP(4, depth, "tanh"), WIDTHS[depth], x=x, y=y, parametrisation=name)
 
 
 def _moves(report: WidthReport) -> list[Any]:
