@@ -12,9 +12,9 @@ m. It is not necessary. Fitting moves neurons by |w(t) − w(0)| ~ √(m/d)/α, 
 (m ≥ d) by √(m/d)/α: features move for α_M below √(m/(M d)), an exponent ½ in m. The kernel and the function
 feel the finite width too, as M is not ≫ m here: their thresholds fall faster with M.
 
-All this wants σ_min(Df)² ~ α_M² d, which is an assumption on data and start. With SCALE = 1 the kernel's least
-eigenvalue falls threefold from m = 32 to 256: the exponents in m are larger then (0.6 to 0.7 by features), and
-that by function passes 1 at M = 256.
+All this wants σ_min(Df)² ~ α_M² d, which is an assumption on data and start. With SCALE = 1 the kernel's
+least eigenvalue falls threefold from m = 32 to 256: the exponents in m are larger then (0.6 to 0.7 by
+features), and that by function passes 1 at M = 256.
 
 x ~ N(0, I_d), y = ±1 at random, neurons a erf(⟨w, x⟩), a = ±1, w ~ N(0, (SCALE²/d) I), each beside its mirror
 image, by gradient flow until the linearised network has fitted the labels to UNFITTED. Three senses of lazy,

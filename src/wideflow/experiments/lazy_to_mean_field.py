@@ -11,8 +11,8 @@ flow to one time t. The distance of two functions is the root mean square over t
   −2 in α. Independent ones, centred by y + f(θ₀) in place of y, have the slope −1 where α ≫ √n.
 
 n = ∞ is the flow of low-discrepancy points of the start and their mirror images; another scramble of them
-tells its error. For small α the flow is fast, as θ̇ = (1/α)E[u∇σ*] (at α = 10⁻² neurons grow thirtyfold and the
-kernel a hundredfold), yet not too stiff for the explicit method: about 60 steps to t = 1."""
+tells its error. For small α the flow is fast, as θ̇ = (1/α)E[u∇σ*] (at α = 10⁻² neurons grow thirtyfold and
+the kernel a hundredfold), yet not too stiff for the explicit method: about 60 steps to t = 1."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
