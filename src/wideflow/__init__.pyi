@@ -22,6 +22,8 @@ from .functionals.penalties import Moment, PathNorm, SecondMoment
 from .functionals.risk import Risk
 from .kernels.classification import KernelClassifier, kernel_classifier
 from .kernels.empirical import empirical_ntk
+from .kernels.infinite import InfiniteKernel, infinite_kernels
+from .kernels.operator import KernelOperator, MatrixOperator
 from .kernels.regression import KernelRegressor, kernel_regression, select_ridge
 from .kernels.tangent import tangent_kernel, tangent_kernels
 from .loop import evolve
@@ -68,15 +70,18 @@ __all__ = [
     "GradientDescent",
     "GradientFlow",
     "Huber",
+    "InfiniteKernel",
     "KernelClassifier",
     "KernelFlow",
     "KernelFunction",
+    "KernelOperator",
     "KernelRegressor",
     "Langevin",
     "Law",
     "Linear",
     "Linearised",
     "Logistic",
+    "MatrixOperator",
     "Mixture",
     "Moment",
     "Network",
@@ -110,6 +115,7 @@ __all__ = [
     "evolve",
     "fit_slope",
     "hermite",
+    "infinite_kernels",
     "init",
     "kernel_classifier",
     "kernel_regression",

@@ -1,10 +1,13 @@
 """The papers behind the methods."""
 
 REFERENCES = {
+    "arora2019": "S. Arora, S. S. Du, W. Hu, Z. Li, R. Salakhutdinov, R. Wang. On exact computation with an "
+    "infinitely wide neural net. NeurIPS 2019.",
     "chizat2018": "L. Chizat, F. Bach. On the global convergence of gradient descent for "
     "over-parameterized models using optimal transport. NeurIPS 2018.",
     "chizat2019": "L. Chizat, E. Oyallon, F. Bach. On lazy training in differentiable programming. "
     "NeurIPS 2019.",
+    "cho2009": "Y. Cho, L. K. Saul. Kernel methods for deep learning. NIPS 2009.",
     "cristianini2001": "N. Cristianini, J. Shawe-Taylor, A. Elisseeff, J. Kandola. On kernel-target "
     "alignment. NIPS 2001.",
     "deepmind2020": "DeepMind et al. The DeepMind JAX ecosystem. 2020 (optax).",
@@ -20,6 +23,8 @@ REFERENCES = {
     "kingma2015": "D. P. Kingma, J. Ba. Adam: a method for stochastic optimization. ICLR 2015.",
     "kornblith2019": "S. Kornblith, M. Norouzi, H. Lee, G. Hinton. Similarity of neural network "
     "representations revisited. ICML 2019.",
+    "lee2018": "J. Lee, Y. Bahri, R. Novak, S. S. Schoenholz, J. Pennington, J. Sohl-Dickstein. Deep neural "
+    "networks as Gaussian processes. ICLR 2018.",
     "lee2019": "J. Lee, L. Xiao, S. Schoenholz, Y. Bahri, R. Novak, J. Sohl-Dickstein, J. Pennington. Wide "
     "neural networks of any depth evolve as linear models under gradient descent. NeurIPS 2019.",
     "mei2018": "S. Mei, A. Montanari, P.-M. Nguyen. A mean field view of the landscape of "

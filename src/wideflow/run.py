@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .kernels.infinite import InfiniteKernel
 from .parametrisations import Parametrisation
 from .problems.activations import Activation, activation, names
 from .problems.neurons import CustomNeuron, Neuron
@@ -72,6 +73,7 @@ recorded(Dense, Conv, Elementwise, AveragePool, GlobalAverage, Flatten, Family, 
 recorded(Network, build=_network)
 recorded(Linear, build=_assembled(Linear))
 recorded(KernelFunction, build=_assembled(KernelFunction))
+recorded(InfiniteKernel)
 recorded(Particles, fields=_particles_fields, build=_particles)
 recorded(Activation, fields=_activation_fields, build=_activation)
 

@@ -1,7 +1,7 @@
 """The classification of Yang and Hu (2021) on a quarter-integer lattice, and measured exponents behind it.
 
-All parametrisations of depth 2 with exponents in {−1, −¾, …, 2}, each trained function once, are classified by
-the theorem's inequalities. Then some of each class are measured: from random starts of widths n the
+All parametrisations of depth 2 with exponents in {−1, −¾, …, 2}, each trained function once, are classified
+by the theorem's inequalities. Then some of each class are measured: from random starts of widths n the
 exponents of f(0), of the features' velocity dh_2/dη and of df/dη at η = 0, which is the first step at a small
 rate. Where f(0) blows up, the residual is f(0) itself (labels 0); else the centred model is trained, whose
 residual is the labels: in between, both would mix at finite n. Drawn are parametrisations whose first step
