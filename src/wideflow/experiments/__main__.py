@@ -10,8 +10,8 @@ from pathlib import Path
 import jax
 
 from .._checks import nearest
+from ..figures import save
 from ..provenance import versions
-from ..report.figures import save
 from .base import Experiment, Outcome
 
 _FILES = (

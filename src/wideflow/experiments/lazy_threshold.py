@@ -33,6 +33,7 @@ import numpy as np
 from ..diagnostics.scaling import Slope, fit_slope, mean_and_error
 from ..dynamics.flow import GradientFlow
 from ..dynamics.kernel_flow import KernelFlow
+from ..figures import COLOURS, panels
 from ..functionals.risk import Risk
 from ..kernels.tangent import tangent_kernel
 from ..loop import evolve
@@ -40,7 +41,6 @@ from ..problems.laws import Dataset
 from ..problems.neurons import Neuron
 from ..problems.problem import Problem
 from ..references import REFERENCES
-from ..report.figures import COLOURS, panels
 from ..states.marginals import Signs
 from ..states.particles import Particles
 from ..states.starts import init

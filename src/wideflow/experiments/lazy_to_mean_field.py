@@ -25,13 +25,13 @@ from ..diagnostics.scaling import Slope, fit_slope, rms_and_error
 from ..dynamics.flow import GradientFlow
 from ..dynamics.kernel_flow import KernelFlow
 from ..dynamics.linearised import Linearised
+from ..figures import COLOURS, panels
 from ..functionals.risk import Risk
 from ..loop import evolve
 from ..problems.laws import Dataset
 from ..problems.neurons import Neuron
 from ..problems.problem import Problem
 from ..references import REFERENCES
-from ..report.figures import COLOURS, panels
 from ..states.marginals import Signs
 from ..states.particles import Particles
 from ..states.starts import Law, init

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ..figures import COLOURS, panels
 from ..references import REFERENCES
-from ..report.figures import COLOURS, panels
 from .base import Check, Experiment, Outcome, Say
 from .three_ways import limit_risks, problem_of
 

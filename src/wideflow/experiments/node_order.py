@@ -31,6 +31,7 @@ import numpy as np
 
 from ..diagnostics.scaling import Slope, fit_slope
 from ..dynamics.flow import GradientFlow
+from ..figures import COLOURS, panels
 from ..functionals.expectations import Quadrature
 from ..functionals.risk import Risk
 from ..loop import evolve
@@ -41,7 +42,6 @@ from ..problems.problem import Problem
 from ..problems.sphere_mean import sphere_mean
 from ..problems.targets import single_index
 from ..references import REFERENCES
-from ..report.figures import COLOURS, panels
 from ..states.particles import Particles
 from ..states.starts import init
 from .base import Check, Experiment, Outcome, Say, finished, slope_check

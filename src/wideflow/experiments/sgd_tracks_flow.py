@@ -21,6 +21,7 @@ import numpy as np
 from ..diagnostics.scaling import Slope, fit_slope, rms_and_error
 from ..dynamics.flow import GradientFlow
 from ..dynamics.sgd import SGD
+from ..figures import COLOURS, panels, power_law
 from ..functionals.risk import Risk
 from ..loop import evolve
 from ..problems.laws import Gaussian
@@ -28,7 +29,6 @@ from ..problems.neurons import Neuron
 from ..problems.problem import Problem
 from ..problems.targets import single_index
 from ..references import REFERENCES
-from ..report.figures import COLOURS, panels, power_law
 from ..states.particles import Particles
 from ..states.starts import init
 from .base import Experiment, Outcome, Say, finished, slope_check

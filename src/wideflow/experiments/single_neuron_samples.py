@@ -27,6 +27,7 @@ import scipy.linalg
 
 from ..diagnostics.scaling import Slope, fit_slope, mean_and_error
 from ..dynamics.sgd import SGD
+from ..figures import COLOURS, panels
 from ..functionals.expectations import ClosedForm
 from ..functionals.risk import Risk
 from ..loop import evolve
@@ -36,7 +37,6 @@ from ..problems.neurons import Neuron
 from ..problems.problem import Problem
 from ..problems.targets import single_index
 from ..references import REFERENCES
-from ..report.figures import COLOURS, panels
 from ..states.starts import init
 from .base import Check, Experiment, Outcome, Say, finished, slope_check
 

@@ -24,6 +24,7 @@ import numpy as np
 from ..diagnostics.scaling import mean_and_error
 from ..dynamics.flow import GradientFlow
 from ..dynamics.sgd import SGD
+from ..figures import COLOURS, panels
 from ..functionals.expectations import ClosedForm
 from ..functionals.risk import Risk
 from ..loop import evolve
@@ -33,7 +34,6 @@ from ..problems.neurons import Neuron
 from ..problems.problem import Problem
 from ..problems.targets import single_index
 from ..references import REFERENCES
-from ..report.figures import COLOURS, panels
 from ..states.starts import init
 from .base import Check, Experiment, Outcome, Say, finished
 

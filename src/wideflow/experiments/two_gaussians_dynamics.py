@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..dynamics.sgd import SGD
+from ..figures import COLOURS, panels
 from ..functionals.expectations import Sample
 from ..functionals.risk import Risk
 from ..loop import Observer, evolve
@@ -32,7 +33,6 @@ from ..problems.laws import two_gaussians
 from ..problems.neurons import Neuron
 from ..problems.problem import Problem
 from ..references import REFERENCES
-from ..report.figures import COLOURS, panels
 from ..run import Run
 from ..states.starts import init
 from .base import Check, Experiment, Outcome, Say, finished

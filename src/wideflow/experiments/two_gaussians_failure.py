@@ -24,13 +24,13 @@ import numpy as np
 
 from ..dynamics.flow import GradientFlow
 from ..dynamics.sgd import SGD
+from ..figures import COLOURS, panels
 from ..functionals.expectations import Quadrature, Sample
 from ..functionals.risk import Risk
 from ..loop import evolve
 from ..mean_field.limit import limit
 from ..problems.problem import Problem
 from ..references import REFERENCES
-from ..report.figures import COLOURS, panels
 from ..run import Run
 from ..states.starts import init
 from .base import Check, Experiment, Outcome, Say, finished

@@ -31,8 +31,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..diagnostics.scaling import Slope, fit_slope
+from ..figures import COLOURS, panels
 from ..references import REFERENCES
-from ..report.figures import COLOURS, panels
 from .base import Check, Experiment, Outcome, Say, slope_check
 from .two_gaussians_dynamics import problem_of
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..figures import COLOURS, DASHES, panels, save
 from ..run import Run
-from .figures import COLOURS, DASHES, panels, save
 
 
 @dataclass(frozen=True)
