@@ -104,19 +104,19 @@ def _matrix(
     shape = (len(x1), len(columns)) if trace else (len(x1), len(columns), o, o)
     out = [_aligned(shape, network.dtype) for _ in range(copies)]
     for i, rows in _tiles(x1, min(size, len(x1))):
-        first = signals(network, rows, trace)
+        first = signals(network, rows)
         if x2 is None:
-            _write_triangle(out, first, i, copies > 1)
+            _write_triangle(out, first, i, trace, copies > 1)
         for j, others in _tiles(columns, min(size, len(columns))):
             if x2 is not None or j > i:
-                second = signals(network, others, trace)
-                for kernel, tile in zip(out, blocks(first, second, copies > 1), strict=True):
+                second = signals(network, others)
+                for kernel, tile in zip(out, blocks(first, second, trace, copies > 1), strict=True):
                     _write(kernel, np.asarray(tile), i, j, mirror=x2 is None)
     return out
 
 
-def _write_triangle(out: list[np.ndarray], first: Tile, i: int, per_layer: bool) -> None:
-    for row, column, tiles in triangle(first, per_layer):
+def _write_triangle(out: list[np.ndarray], first: Tile, i: int, trace: bool, per_layer: bool) -> None:
+    for row, column, tiles in triangle(first, trace, per_layer):
         for kernel, tile in zip(out, tiles, strict=True):
             _write(kernel, np.asarray(tile), i + row, i + column, mirror=True)
 
@@ -151,7 +151,7 @@ def _diagonal(network: Network, x: np.ndarray, budget: int, copies: int) -> list
     size = even(len(x), budget / (2 * sample_bytes(network)))
     out = [np.empty((len(x), o, o), network.dtype) for _ in range(copies)]
     for i, rows in _tiles(x, size):
-        for kernel, tile in zip(out, diagonal(signals(network, rows, False), copies > 1), strict=True):
+        for kernel, tile in zip(out, diagonal(signals(network, rows), copies > 1), strict=True):
             part = kernel[i : i + size]
             part[...] = np.asarray(tile)[: len(part)]
     return out

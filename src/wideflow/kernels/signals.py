@@ -24,7 +24,7 @@ class Signals(NamedTuple):
     √rate, with the bias as a constant input; `b` (m, O, P, units) = ∂f_o/∂h, or None for I, the output's."""
 
     a: Array
-    b: Array | None
+    b: Any
 
 
 Tile = tuple[Signals, ...]
@@ -47,31 +47,24 @@ def _numbers(family: Family, n: int) -> int:
 
 def bare(network: Network) -> Network:
     """The network without what its kernel does not depend on, centre and names, which would compile anew."""
-    p = network.parametrisation
-    unnamed = jax.tree.unflatten(
-        jax.tree.structure(Parametrisation(*[(0.0,) * len(p.a)] * 3)), jax.tree.leaves(p)
-    )
+    zeros = (0.0,) * len(network.parts)
+    unnamed = jax.tree.structure(Parametrisation(zeros, zeros, zeros))
+    exponents = jax.tree.unflatten(unnamed, jax.tree.leaves(network.parametrisation))
     parts = lambda n: (n.parametrisation, n.centre)
-    return eqx.tree_at(parts, network, (unnamed, None), is_leaf=lambda v: v is None)
+    return eqx.tree_at(parts, network, (exponents, None), is_leaf=lambda v: v is None)
 
 
 @eqx.filter_jit
-def signals(network: Network, x: Array, trace: bool) -> Tile:
-    """Of every weight layer, on samples x. For the mean over outputs of K_oo the outputs count as one
-    with O times the units, b/√O: Σ_o B_o B_oᵀ is one product."""
+def signals(network: Network, x: Array) -> Tile:
+    """Of every weight layer, on samples x."""
     layers = [layer for layer in network.family.layers if isinstance(layer, Dense | Conv)]
     inputs, back = jax.vmap(lambda row: _one(network, row))(x)
     made = []
     for i, (layer, entered) in enumerate(zip(layers, inputs, strict=True)):
         a = _entering(network, i, layer.patches(entered[:, 0]))
         b = back[i].reshape(x.shape[0], network.outputs, a.shape[1], -1)
-        made.append(Signals(a, None if i + 1 == len(layers) else _joined(b) if trace else b))
+        made.append(Signals(a, None if i + 1 == len(layers) else b))
     return tuple(made)
-
-
-def _joined(b: Float[Array, "m O P u"]) -> Float[Array, "m 1 P Ou"]:
-    m, o, p, u = b.shape
-    return (b / math.sqrt(o)).swapaxes(1, 2).reshape(m, 1, p, o * u)
 
 
 def _one(network: Network, x: Array) -> tuple[Any, Any]:
@@ -103,15 +96,26 @@ Corner = tuple[slice, slice]
 
 
 @eqx.filter_jit
-def blocks(first: Tile, second: Tile, per_layer: bool) -> list[Float[Array, "m k O O"]]:
-    """The kernel between two tiles of samples, or its terms."""
-    return _corners(first, second, [(slice(None), slice(None))], per_layer)[0]
+def blocks(first: Tile, second: Tile, trace: bool, per_layer: bool) -> list[Float[Array, "m k O O"]]:
+    """The kernel between two tiles of samples, or its terms; of `trace` the mean over outputs of K_oo."""
+    one, other = (_as_one_output(tile) if trace else tile for tile in (first, second))
+    return _corners(one, other, [(slice(None), slice(None))], per_layer)[0]
 
 
-def triangle(tile: Tile, per_layer: bool) -> list[tuple[int, int, list[Array]]]:
+def _as_one_output(tile: Tile) -> Tile:
+    """The outputs as one with O times the units, b/√O: Σ_o B_o B_oᵀ/O is one product."""
+    return tuple(Signals(s.a, None if s.b is None else _joined(s.b)) for s in tile)
+
+
+def _joined(b: Float[Array, "m O P u"]) -> Float[Array, "m 1 P Ou"]:
+    m, o, p, u = b.shape
+    return (b / math.sqrt(o)).swapaxes(1, 2).reshape(m, 1, p, o * u)
+
+
+def triangle(tile: Tile, trace: bool, per_layer: bool) -> list[tuple[int, int, list[Array]]]:
     """The kernel of a tile with itself, on and above the diagonal: corners that begin at (row, column)."""
     places = [(rows.start, columns.start) for rows, columns in _halves(0, _samples_of(tile))]
-    return [(*place, terms) for place, terms in zip(places, _triangle(tile, per_layer), strict=True)]
+    return [(*place, terms) for place, terms in zip(places, _triangle(tile, trace, per_layer), strict=True)]
 
 
 def _halves(start: int, end: int) -> list[Corner]:
@@ -127,7 +131,8 @@ def _samples_of(tile: Tile) -> int:
 
 
 @eqx.filter_jit
-def _triangle(tile: Tile, per_layer: bool) -> list[list[Array]]:
+def _triangle(tile: Tile, trace: bool, per_layer: bool) -> list[list[Array]]:
+    tile = _as_one_output(tile) if trace else tile
     return _corners(tile, tile, _halves(0, _samples_of(tile)), per_layer)
 
 
@@ -144,16 +149,14 @@ def diagonal(tile: Tile, per_layer: bool) -> list[Float[Array, "m O O"]]:
 
 def _corners(first: Tile, second: Tile, corners: list[Corner], per_layer: bool) -> list[list[Array]]:
     """For each corner (rows, columns) of the kernel its terms (rows, columns, O, O), or their sum."""
-    shown = first[0].b
-    assert shown is not None
-    outputs = shown.shape[1]
+    outputs = first[0].b.shape[1]
     terms = [_term(one, other, corners, outputs) for one, other in zip(first, second, strict=True)]
     found = [list(layers) for layers in zip(*terms, strict=True)]
     return found if per_layer else [[sum(layers[1:], layers[0])] for layers in found]
 
 
 def _term(one: Signals, other: Signals, corners: list[Corner], outputs: int) -> list[Array]:
-    if one.b is None or other.b is None:
+    if one.b is None:
         eye = jnp.eye(outputs, dtype=one.a.dtype)
         return [_inner(one.a[r, 0], other.a[c, 0])[:, :, None, None] * eye for r, c in corners]
     if one.a.shape[1] == 1:
