@@ -21,6 +21,7 @@ BENCHMARKS = {
     "import": "import_time",
     "closed": "closed_form",
     "limit": "limit",
+    "ntk": "ntk",
 }
 OUT = Path("out/bench.json")
 
