@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 
 import wideflow as wf
-from wideflow.kernels import infinite, layerwise
+from wideflow.kernels.empirical import layerwise
+from wideflow.kernels.infinite import kernels as infinite
 from wideflow.parametrisations import named
 from wideflow.states.network import Network
 

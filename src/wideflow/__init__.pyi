@@ -3,9 +3,9 @@
 from .checkpoint import Checkpoint
 from .diagnostics.coupled import Coupled, coupled
 from .diagnostics.density import density
-from .diagnostics.regime_report import RegimeReport, regime
+from .diagnostics.regime.report import RegimeReport, regime
 from .diagnostics.scaling import fit_slope
-from .diagnostics.width_report import WidthReport, width_check
+from .diagnostics.widths.report import WidthReport, width_check
 from .distances.bures import w2_gaussian
 from .distances.one_dimension import w2_line
 from .dynamics.descent import Descent
@@ -20,11 +20,11 @@ from .dynamics.stability import largest_stable_step
 from .functionals.expectations import ClosedForm, Data, Quadrature, Sample
 from .functionals.penalties import Moment, PathNorm, SecondMoment
 from .functionals.risk import Risk
-from .kernels.classification import KernelClassifier, kernel_classifier
-from .kernels.empirical import empirical_ntk
-from .kernels.infinite import InfiniteKernel, infinite_kernels
+from .kernels.empirical.ntk import empirical_ntk
+from .kernels.infinite.kernels import InfiniteKernel, infinite_kernels
+from .kernels.machines.classification import KernelClassifier, kernel_classifier
+from .kernels.machines.regression import KernelRegressor, kernel_regression, select_ridge
 from .kernels.operator import KernelOperator, MatrixOperator
-from .kernels.regression import KernelRegressor, kernel_regression, select_ridge
 from .kernels.tangent import tangent_kernel, tangent_kernels
 from .loop import evolve
 from .mean_field.limit import limit

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .kernels.infinite import InfiniteKernel
+from .kernels.infinite.kernels import InfiniteKernel
 from .parametrisations import Parametrisation
 from .problems.activations import Activation, activation, names
 from .problems.neurons import CustomNeuron, Neuron

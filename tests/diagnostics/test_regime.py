@@ -10,7 +10,7 @@ import pytest
 
 import wideflow as wf
 from wideflow.diagnostics.alignment import cka
-from wideflow.diagnostics.regime_report import regime
+from wideflow.diagnostics.regime.report import regime
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 4))

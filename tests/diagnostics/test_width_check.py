@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import wideflow as wf
-from wideflow.diagnostics.width_fit import curves, judge_widths
-from wideflow.diagnostics.width_report import width_check
-from wideflow.diagnostics.widths import FamilyTrial
+from wideflow.diagnostics.widths.family_trial import FamilyTrial
+from wideflow.diagnostics.widths.fit import curves, judge_widths
+from wideflow.diagnostics.widths.report import width_check
 
 TWO, DEEP = (128, 256, 512, 1024), (128, 256, 512)
 # The bound on exponents asked for, and the bar that the library adds seeds for. Corrections of relative size

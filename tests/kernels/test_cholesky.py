@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernel_cases import EXACT, data, hilbert, laplace, linear
-from wideflow.kernels.regression import kernel_regression
+from wideflow.kernels.machines.regression import kernel_regression
 
 # --- precision ----------------------------------------------------------------------------------
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kernel_cases import EXACT, data, gaussian, laplace, linear
-from wideflow.kernels.classification import kernel_classifier
-from wideflow.kernels.regression import kernel_regression
+from wideflow.kernels.machines.classification import kernel_classifier
+from wideflow.kernels.machines.regression import kernel_regression
 
 
 def circles(labels, m=60, seed=0):

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels_models import cases, explicit, mlp, normal, two_layer
-from wideflow.kernels.empirical import empirical_ntk, plan
-from wideflow.kernels.trees import same_tree
+from wideflow.kernels.empirical.ntk import empirical_ntk, plan
+from wideflow.kernels.parameters import same_tree
 
 CASES = cases()
 METHODS = ("contraction", "products")

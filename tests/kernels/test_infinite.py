@@ -13,8 +13,8 @@ from scipy import integrate
 from scipy.special import erf
 
 import wideflow as wf
-from wideflow.kernels.empirical import empirical_ntk
-from wideflow.kernels.infinite import InfiniteKernel, infinite_kernels
+from wideflow.kernels.empirical.ntk import empirical_ntk
+from wideflow.kernels.infinite.kernels import InfiniteKernel, infinite_kernels
 from wideflow.problems.activations import Activation, activation
 from wideflow.states.layers import Conv, Dense, Elementwise, Flatten, GlobalAverage
 

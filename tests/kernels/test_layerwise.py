@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import wideflow as wf
-from wideflow.kernels import signals as compiled
-from wideflow.kernels.empirical import empirical_ntk
-from wideflow.kernels.layerwise import layerwise_kernels, layerwise_ntk
+from wideflow.kernels.empirical import signals as compiled
+from wideflow.kernels.empirical.layerwise import layerwise_kernels, layerwise_ntk
+from wideflow.kernels.empirical.ntk import empirical_ntk
 
 # Relative to the largest entry: sums of some hundred products, each rounded at 1e-16.
 DIGITS = 1e-12

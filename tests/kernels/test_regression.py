@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_cases import EXACT, data, gaussian, laplace, linear, matrix
-from wideflow.kernels.regression import kernel_regression, select_ridge
+from wideflow.kernels.machines.regression import kernel_regression, select_ridge
 from wideflow.problems.nodes import Nodes
 
 # --- exact answers ------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..diagnostics.width_report import WidthReport, width_check
+from ..diagnostics.widths.report import WidthReport, width_check
 from ..figures import COLOURS, panels
 from ..references import REFERENCES
 from ..states.family import MLP

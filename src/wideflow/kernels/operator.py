@@ -14,10 +14,10 @@ from jaxtyping import Array, Float
 from .._checks import count, finite, positive
 from .._typing import Abstract
 from ..states.chunks import chunked
+from .empirical.plan import BUDGET, costs
+from .function import Model, model, samples
 from .krylov import Solved, Spectrum, conjugate_gradients, lanczos
-from .model import Model, model, samples
-from .planning import BUDGET, costs
-from .trees import rates_of
+from .parameters import rates_of
 
 
 class AbstractOperator(eqx.Module):

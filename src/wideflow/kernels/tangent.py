@@ -6,8 +6,8 @@ from jaxtyping import Array
 from ..states.linear import Linear
 from ..states.network import Network
 from ..states.trainable import AbstractTrainable
-from .empirical import empirical_ntk
-from .layerwise import layerwise_kernels, layerwise_ntk
+from .empirical.layerwise import layerwise_kernels, layerwise_ntk
+from .empirical.ntk import empirical_ntk
 
 
 def tangent_kernel(

@@ -1,0 +1,1 @@
+"""What training moved in one model, and the verdict."""

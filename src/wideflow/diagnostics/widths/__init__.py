@@ -1,0 +1,1 @@
+"""How what training moves depends on the width n."""

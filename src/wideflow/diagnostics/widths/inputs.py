@@ -1,0 +1,76 @@
+"""What a width check is given, checked: widths, loss, data, and what is to be trained."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._checks import count, finite
+from ...parametrisations import Parametrisation
+from ...parametrisations.exponents import power
+from ...problems.losses import LOSSES, AbstractLoss
+from ...states.family import Family
+from .family_trial import FamilyTrial
+from .function_trial import FunctionTrial
+
+
+def made_trial(
+    family: Any, chosen: Parametrisation | None, x, y, loss, steps: int, optimiser, centred, train, features
+) -> Any:
+    """Networks of a family, centred where the predicted f(0) does not grow, or models of make(key, n)."""
+    if chosen is not None:
+        _refuse(train is not None or features is not None, "train and features go with make(key, n)")
+        power(optimiser)
+        loss.check(jnp.asarray(y), family.outputs)
+        centre = chosen.exponents(optimiser).f0 <= 0 if centred is None else bool(centred)
+        return FamilyTrial(family, chosen, x, y, loss, steps, optimiser, centre)
+    _refuse(not callable(family), "family must be a wf.Family or a function make(key, n)")
+    _refuse(bool(centred), "make(key, n) itself makes a centred model, F = f - f(0), where one is wanted")
+    named_one = isinstance(optimiser, str)
+    _refuse(
+        named_one and optimiser != "sgd", "with make(key, n), optimiser(n) must return an optax optimiser"
+    )
+    return FunctionTrial(family, x, y, loss, steps, train, None if named_one else optimiser, features)
+
+
+def checked_widths(widths: Sequence[int]) -> tuple[int, ...]:
+    ns = tuple(count("width_check(widths)", n, least=2) for n in widths)
+    if len(ns) < 3 or sorted(set(ns)) != list(ns):
+        raise ValueError(f"width_check(widths) needs at least three widths that increase, got {ns}.")
+    return ns
+
+
+def _refuse(wrong: bool, words: str) -> None:
+    if wrong:
+        raise ValueError(f"width_check: {words}.")
+
+
+def checked_loss(loss: Any) -> AbstractLoss:
+    if isinstance(loss, AbstractLoss):
+        return loss
+    if loss not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, or such as wf.Huber(1.0), got {loss!r}.")
+    return LOSSES[loss]()
+
+
+def checked_data(family: Any, x: Any, y: Any, loss: AbstractLoss, size: float) -> tuple[Any, Any]:
+    if (x is None) != (y is None):
+        raise ValueError("width_check needs both x and y, or neither.")
+    if x is None:
+        from scipy.special import erf
+
+        rng = np.random.default_rng(0)
+        d = family.d if isinstance(family, Family) else 8
+        x = rng.normal(size=(16, d))
+        y = size * erf(x[:, 0])
+        outputs = family.outputs if isinstance(family, Family) else 1
+        if outputs > 1 or not isinstance(loss, LOSSES["squared"]):
+            raise ValueError("width_check has data of its own for one output and squared loss; give x and y.")
+    dtype = jax.dtypes.canonicalize_dtype(np.result_type(np.asarray(x).dtype, np.float32))
+    x, y = finite("x", x).astype(dtype), finite("y", y)
+    y = y.astype(dtype) if y.dtype.kind == "f" else y
+    if len(x) != len(y):
+        raise ValueError(f"x and y must have as many rows, got {len(x)} and {len(y)}.")
+    return x, y

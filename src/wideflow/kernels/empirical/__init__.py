@@ -1,0 +1,1 @@
+"""Tangent kernels at finite width: of any JAX function, and of our networks layer by layer."""

@@ -1,0 +1,103 @@
+"""A function f(params, x) of any library, as one of moving parameters, and checks that it has a kernel."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from .._checks import finite, function
+from .parameters import split
+
+
+class Model(eqx.Module):
+    """f with its parameters split into those that move and those that are held; `outputs` is O."""
+
+    f: Callable
+    moving: Any
+    held: Any
+    outputs: int
+
+    def __call__(self, moving: Any, x: Array) -> Array:
+        """f on a batch x (k, …), as (k, O)."""
+        return self.f(eqx.combine(moving, self.held), x).reshape(x.shape[0], self.outputs)
+
+    def row(self, moving: Any, x: Array) -> Array:
+        """f at one sample x, as (O,)."""
+        return self(moving, x[None])[0]
+
+    @property
+    def leaves(self) -> list[Array]:
+        return jax.tree.leaves(self.moving)
+
+    @property
+    def size(self) -> int:
+        """P, the number of moving parameters."""
+        return sum(leaf.size for leaf in self.leaves)
+
+    @property
+    def dtype(self) -> Any:
+        """Of the kernel: that of the parameters, at least float32."""
+        return jnp.result_type(*self.leaves, jnp.float32)
+
+
+def model(f: Callable, params: Any, x: np.ndarray) -> Model:
+    """f(params, ·) checked on x (m, …): a real output a row, no coupling of rows, no randomness."""
+    _hashable(function("f", f))
+    moving, held = split(params)
+    out = eqx.filter_eval_shape(f, eqx.combine(moving, held), x)
+    shape, dtype = getattr(out, "shape", None), getattr(out, "dtype", None)
+    if dtype is None or not shape or shape[0] != x.shape[0]:
+        given = f"shape {shape}" if dtype is not None else f"{type(out).__name__}"
+        raise ValueError(
+            f"f(params, x) must return one array with a row for each of the {x.shape[0]} samples, "
+            f"(m,) or (m, O), got {given}. Try jax.vmap over samples, or return the logits alone."
+        )
+    if not jnp.issubdtype(dtype, jnp.floating):
+        raise ValueError(f"f(params, x) must be of a real floating dtype to have a kernel, got {dtype}.")
+    made = Model(f, moving, held, int(np.prod(shape[1:])))
+    _check_rows(made, jnp.asarray(x[:2]))
+    return made
+
+
+def _hashable(f: Any) -> None:
+    """Compiled code is kept by f; a tree such as an equinox module is kept by its parts."""
+    for leaf in jax.tree.leaves(f):
+        if not eqx.is_array(leaf):
+            try:
+                hash(leaf)
+            except TypeError:
+                raise ValueError(
+                    f"f must be hashable, {type(leaf).__name__} is not. Try a plain function around it."
+                ) from None
+
+
+def _check_rows(model: Model, x: Array) -> None:
+    """f twice on the same two samples, and on each alone."""
+    first, again = (np.asarray(model(model.moving, x)).astype(float) for _ in range(2))
+    eps, size = float(jnp.finfo(model.dtype).eps), np.nanmax(np.abs(first), initial=0.0)
+    if not np.allclose(first, again, rtol=0, atol=1e3 * eps * size, equal_nan=True):
+        raise ValueError(
+            "f(params, x) gave two answers for the same input: it draws random numbers of NumPy or Python, "
+            "or changes a state of its own. Give it a fixed mask or key in params, or its inference mode."
+        )
+    alone = np.concatenate([np.asarray(model(model.moving, x[i : i + 1])) for i in range(len(x))])
+    # √eps leaves room for other orders of summation, also after cancellation (a centred model near 0).
+    if not np.allclose(first, alone.astype(float), rtol=0, atol=eps**0.5 * (1 + size), equal_nan=True):
+        raise ValueError(
+            "f(params, x) must act row by row, but a sample has another output beside a second one than "
+            "alone: batch normalisation, or dropout with a key that f closes over? Use the inference mode."
+        )
+
+
+def samples(name: str, x: Any) -> np.ndarray:
+    """A batch (m, …) on the host, finite, m >= 1."""
+    values = np.asarray(x)
+    if values.ndim == 0 or values.shape[0] == 0:
+        raise ValueError(f"{name} must be a batch (m, …) of at least one sample, got shape {values.shape}.")
+    if values.dtype != jnp.bfloat16:  # which NumPy does not know as a number
+        finite(name, values)
+    return values

@@ -1,0 +1,1 @@
+"""Kernels of networks at n = ∞: NNGP and NTK."""

@@ -1,0 +1,119 @@
+"""Kernel classification: ridge regression on centred codes of the classes."""
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jax import Array
+
+from .gram import Kernel
+from .regression import KernelRegressor, kernel_regression
+
+
+class KernelClassifier(eqx.Module):
+    """argmax_c f_c(x), made by `kernel_classifier`; of two classes the second where f(x) > 0.
+
+    `fit.regressor` is the `KernelRegressor` of the codes, `fit.info` its info, `fit.classes` the labels."""
+
+    regressor: KernelRegressor
+    classes: tuple[Hashable, ...] = eqx.field(static=True)
+    codes: np.ndarray
+
+    @property
+    def info(self) -> dict[str, Any]:
+        return self.regressor.info
+
+    def scores(self, x: Any) -> Array:
+        """f(x): (k,) for two classes, (k, C) for more."""
+        return self.regressor(x)
+
+    def predict(self, x: Any) -> np.ndarray:
+        """Labels (k,); an array of objects, unless all are whole numbers or all are strings."""
+        return self._labels(np.asarray(self.scores(x)))
+
+    def accuracy(self, x: Any, labels: Iterable[Hashable]) -> float:
+        """The part of the rows x whose predicted label is the given one."""
+        given, found = _listed(labels), self.predict(x).tolist()
+        if len(given) != len(found):
+            raise ValueError(
+                f"accuracy(x, labels) needs a label a row: {len(found)} rows, {len(given)} labels."
+            )
+        return float(np.mean([a == b for a, b in zip(found, given, strict=True)]))
+
+    def leave_one_out(self) -> tuple[np.ndarray, float]:
+        """The label of each row by the fit without it (m,), and the weight of the rows that it has right."""
+        residuals, _ = self.regressor.leave_one_out()
+        found, own = self._numbers(self.codes - residuals), self._numbers(self.codes)
+        weights = self.regressor.weights
+        return self._array()[found], float(weights[found == own].sum() / weights.sum())
+
+    def _labels(self, scores: np.ndarray) -> np.ndarray:
+        return self._array()[self._numbers(scores)]
+
+    def _numbers(self, scores: np.ndarray) -> np.ndarray:
+        return (scores > 0).astype(int) if scores.ndim == 1 else np.argmax(scores, axis=1)
+
+    def _array(self) -> np.ndarray:
+        for kind in (int, str):
+            if all(type(c) is kind for c in self.classes):
+                return np.array(self.classes)
+        out = np.empty(len(self.classes), object)
+        out[:] = self.classes
+        return out
+
+    def __repr__(self) -> str:
+        return f"KernelClassifier({len(self.classes)} classes, {self.regressor!r})"
+
+
+def kernel_classifier(
+    kernel: Kernel | None,
+    x: Any,
+    labels: Iterable[Hashable],
+    *,
+    weights: Any = None,
+    ridge: float = 0.0,
+    jitter: float | None = None,
+    memory: float | None = None,
+    gram: Any = None,
+) -> KernelClassifier:
+    """Ridge regression on codes: −1 and 1 for two classes, 1[label = c] − 1/C for C > 2.
+
+    Labels are whole numbers or anything hashable, in the order of their values (of first appearance, if they
+    have no order). The other arguments are those of `kernel_regression`."""
+    given = _listed(labels)
+    classes = _classes(given)
+    numbers = {c: i for i, c in enumerate(classes)}
+    index = np.array([numbers[label] for label in given])
+    codes = 2.0 * index - 1 if len(classes) == 2 else np.eye(len(classes))[index] - 1 / len(classes)
+    data = (x, codes) if weights is None else (x, codes, weights)
+    regressor = kernel_regression(kernel, data, ridge=ridge, jitter=jitter, memory=memory, gram=gram)
+    kept = slice(None) if weights is None else np.asarray(weights) > 0
+    return KernelClassifier(regressor, classes, codes[kept])
+
+
+def _listed(labels: Any) -> list[Hashable]:
+    """Labels as plain Python values."""
+    try:
+        given = np.asarray(labels).tolist() if hasattr(labels, "dtype") else list(labels)
+    except TypeError:
+        given = None
+    if not isinstance(given, list):
+        raise ValueError(f"labels must be a sequence of one label a row, got {labels!r}.")
+    given = [label.item() if isinstance(label, np.generic) else label for label in given]
+    for i, label in enumerate(given):
+        if not isinstance(label, Hashable):
+            raise ValueError(f"labels must be whole numbers or hashable, got {label!r} in row {i}.")
+        if label != label:
+            raise ValueError(f"labels must not be NaN, as the one in row {i} is. Remove those rows.")
+    return given
+
+
+def _classes(given: list[Hashable]) -> tuple[Hashable, ...]:
+    found = list(dict.fromkeys(given))
+    if len(found) < 2:
+        raise ValueError(f"labels must have two classes or more, got {found!r} only.")
+    try:
+        return tuple(sorted(found))  # type: ignore[type-var]
+    except TypeError:
+        return tuple(found)
