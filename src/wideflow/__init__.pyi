@@ -41,8 +41,9 @@ from .report.comparison import Comparison, compare
 from .run import Run, load
 from .states.family import CNN, MLP, Family
 from .states.kernel_function import KernelFunction
+from .states.layers import AveragePool, Conv, Dense, Elementwise, Flatten, GlobalAverage
 from .states.lifting import lift, reduce
-from .states.linear import Linear
+from .states.linearisation import Linearisation
 from .states.marginals import Constant, Normal, Signs, Uniform
 from .states.network import Network
 from .states.particles import Particles
@@ -56,17 +57,23 @@ __all__ = [
     "SGD",
     "Activation",
     "Adam",
+    "AveragePool",
     "Checkpoint",
     "ClosedForm",
     "Comparison",
     "Constant",
+    "Conv",
     "Coupled",
     "CustomNeuron",
     "Data",
     "Dataset",
+    "Dense",
     "Descent",
+    "Elementwise",
     "Family",
+    "Flatten",
     "Gaussian",
+    "GlobalAverage",
     "GradientDescent",
     "GradientFlow",
     "Huber",
@@ -78,7 +85,7 @@ __all__ = [
     "KernelRegressor",
     "Langevin",
     "Law",
-    "Linear",
+    "Linearisation",
     "Linearised",
     "Logistic",
     "MatrixOperator",

@@ -18,7 +18,7 @@ from .references import REFERENCES
 from .states.family import Family
 from .states.kernel_function import KernelFunction
 from .states.layers import AveragePool, Conv, Dense, Elementwise, Flatten, GlobalAverage
-from .states.linear import Linear
+from .states.linearisation import Linearisation
 from .states.network import Network, Weights
 from .states.particles import Particles
 from .store import folder
@@ -71,7 +71,7 @@ def _network(parametrisation: Parametrisation, **fields: Any) -> Network:
 recorded(Neuron, CustomNeuron, RadialNeuron)
 recorded(Dense, Conv, Elementwise, AveragePool, GlobalAverage, Flatten, Family, Parametrisation, Weights)
 recorded(Network, build=_network)
-recorded(Linear, build=_assembled(Linear))
+recorded(Linearisation, build=_assembled(Linearisation))
 recorded(KernelFunction, build=_assembled(KernelFunction))
 recorded(InfiniteKernel)
 recorded(Particles, fields=_particles_fields, build=_particles)

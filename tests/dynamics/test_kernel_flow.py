@@ -87,7 +87,7 @@ def test_linearised_descent_and_its_largest_step():
     bound = wf.KernelFlow(R).largest_stable_step(rho)
     assert bound == pytest.approx(2 / np.linalg.eigvals(K * weights).real.max(), rel=1e-10)
     # 40 power iterations: a few percent are asked for
-    assert wf.largest_stable_step(R, wf.Linear(rho)) == pytest.approx(bound, rel=0.05)
+    assert wf.largest_stable_step(R, wf.Linearisation(rho)) == pytest.approx(bound, rel=0.05)
     for factor, calm in ((0.95, True), (1.05, False)):
         step = factor * bound
         risk = wf.evolve(wf.Linearised(wf.GradientDescent(R, step=step)), rho, [0.0, 400 * step])["risk"]
@@ -182,7 +182,7 @@ BAD = [
     (lambda: wf.KernelFunction(gaussian, x=np.zeros((2, 3))), "together"),
     (lambda: wf.evolve(wf.KernelFlow(wf.Risk(problem())), wf.KernelFunction(bent), TS), "not finite"),
     (lambda: wf.evolve(wf.KernelFlow(wf.Risk(problem())), wf.KernelFunction(flat), TS), "shape"),
-    (lambda: wf.Linear(wf.Linear(wf.MLP(3).sample(KEY, 4))), "linearised"),
+    (lambda: wf.Linearisation(wf.Linearisation(wf.MLP(3).sample(KEY, 4))), "linearised"),
 ]
 
 

@@ -361,3 +361,10 @@ def test_other_orders_of_layers():
     whole = wf.Family((4, 4, 2), (Conv(4, padding="VALID"), phi, GlobalAverage(), Dense(), phi, Dense(1)))
     deep = infinite_kernels(wf.MLP(32, 2, "relu"), IMAGES)
     assert np.allclose(infinite_kernels(whole, IMAGES), deep, **ROUNDING)
+
+
+def test_a_function_that_is_only_called_relu_is_not_homogeneous():
+    phi = wf.Activation("relu", jnp.tanh)
+    rule = wf.Parametrisation((0.0, 0.75, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    with pytest.raises(ValueError, match="vanishes as n grows"):
+        wf.infinite_kernels(wf.MLP(3, 2, phi), np.ones((2, 3)), parametrisation=rule)

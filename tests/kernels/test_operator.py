@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from kernels_models import cases, explicit, normal
-from wideflow.kernels.operator import JacobianOperator, KernelOperator, MatrixOperator
+from wideflow.kernels.operator import KernelOperator, MatrixOperator
 
 CASES = cases()
 RATES = {"mlp": [2.0, (0.5, 0.0), 3.0]}
@@ -19,7 +19,7 @@ def operators(case):
     f, params, x, _ = CASES[case]
     rates = [2.0, 2.0, 0.5, 0.0, 3.0, 3.0] if case == "mlp" else None
     kernel = explicit(f, params, x, rates=rates)
-    operator = JacobianOperator(f, params, x, rates=RATES.get(case), memory=2000)
+    operator = KernelOperator(f, params, x, rates=RATES.get(case), memory=2000)
     assert len(operator.chunks) > 1  # samples in several chunks, the last one filled up
     return operator, MatrixOperator(kernel), flat(kernel)
 

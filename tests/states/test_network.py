@@ -151,7 +151,7 @@ def test_the_linearisation_is_the_tangent():
     """Its gap is of second order in the distance from θ₀, and it stays a line."""
     net, x = wf.MLP(3, 2, "tanh").sample(KEY, 12), jax.random.normal(KEY, (5, 3))
     step = jax.tree.map(jnp.ones_like, net.parts)
-    line = lambda s: wf.Linear(net, net.moved(step, s).parts)(x)
+    line = lambda s: wf.Linearisation(net, net.moved(step, s).parts)(x)
     gap = [np.abs(line(s) - net.moved(step, s)(x)).max() for s in (1e-2, 5e-3)]
     assert 1.9 < np.log2(gap[0] / gap[1]) < 2.1  # second order; the third order term is 1 % of it
     np.testing.assert_allclose(line(0.3) - line(0.2), line(0.2) - line(0.1), rtol=1e-8)

@@ -1,1 +1,1 @@
-"""Measurements on finished runs."""
+"""Measurements: of finished runs, of a model before and after training, of networks across widths."""

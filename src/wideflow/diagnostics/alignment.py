@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import finite
+
 
 def rms(values: Any) -> float:
     """√(mean of squares)."""
@@ -39,3 +41,27 @@ def cka(h1: Any, h2: Any) -> float:
         grams.append(flat @ flat.T)
     size = np.linalg.norm(grams[0]) * np.linalg.norm(grams[1])
     return float(np.sum(grams[0] * grams[1]) / size) if size > 0 else float("nan")
+
+
+def are_classes(y: Any, f: np.ndarray) -> bool:
+    """Whether y holds class numbers for the outputs f (m, O)."""
+    y = np.asarray(y)
+    return y.ndim == 1 and f.shape[1] > 1 and bool((y == np.round(y)).all())
+
+
+def target_of(y: Any, f: np.ndarray) -> np.ndarray:
+    """y of the shape of f (m, O); class numbers become unit vectors, less their mean."""
+    values = finite("y", y)
+    if are_classes(values, f):
+        if len(values) != len(f) or values.min() < 0 or values.max() >= f.shape[1]:
+            raise ValueError(
+                f"y must hold one class number 0…{f.shape[1] - 1} for each of the {len(f)} rows, got shape "
+                f"{values.shape} with values from {values.min()} to {values.max()}."
+            )
+        return np.eye(f.shape[1])[values.astype(int)] - 1 / f.shape[1]
+    if values.size != f.size or len(values) != len(f):
+        raise ValueError(
+            f"y must have the shape of f(x), {f.shape[:1] if f.shape[1] == 1 else f.shape}, got "
+            f"{values.shape}."
+        )
+    return values.reshape(f.shape).astype(float)

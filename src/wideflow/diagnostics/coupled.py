@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from .._checks import times
 from ..dynamics.flow import GradientFlow
@@ -17,6 +16,7 @@ from ..kernels.tangent import tangent_kernels
 from ..loop import evolve
 from ..run import Run
 from ..states.trainable import AbstractTrainable
+from .alignment import alignment, relative_movement, rms, target_of
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Coupled:
 
     - `moving`, `frozen`: the two runs.
     - `gap`: root mean square over the data of f − f_frozen.
-    - `movement`: ‖K_t − K_0‖/‖K_0‖ (Frobenius); `layers` the same for each layer's kernel, by name.
-    - `alignment`: ⟨K_t, yyᵀ⟩/(‖K_t‖ ‖yyᵀ‖), y the labels (one-hot for classes), from 0 to 1."""
+    - `movement`: ‖K_t − K_0‖/‖K_0‖ (Frobenius; of the mean over outputs); `layers` the same for each layer.
+    - `alignment`: ⟨K_t, yyᵀ⟩/(‖K_t‖ ‖yyᵀ‖), y the labels (for classes unit vectors less their mean)."""
 
     moving: Run
     frozen: Run
@@ -79,37 +79,17 @@ def coupled(risk: Risk, state: AbstractTrainable, ts: Any, *, rtol: float | None
     data = risk.sample
     assert data is not None  # or KernelFlow had raised
     moving = evolve(GradientFlow(risk.on(data), rtol=rtol), state, asked)
-    x, outputs = data.x, risk.problem.neuron.outputs
-    y = _labels(data.y, outputs)
-    kernels = [tangent_kernels(one, x) for one in moving.states]
+    x = data.x
+    y = target_of(data.y, np.asarray(state(x)).reshape(len(x), -1))
+    kernels = [tangent_kernels(one, x, form="trace") for one in moving.states]
     whole: list[Any] = [sum(layers.values()) for layers in kernels]
     names = list(kernels[0])
     return Coupled(
         moving,
         frozen,
         moving.t,
-        np.array([_rms(a(x) - b(x)) for a, b in zip(moving.states, frozen.states, strict=False)]),
-        np.array([_moved(K, whole[0]) for K in whole]),
-        {name: np.array([_moved(K[name], kernels[0][name]) for K in kernels]) for name in names},
+        np.array([rms(a(x) - b(x)) for a, b in zip(moving.states, frozen.states, strict=False)]),
+        np.array([relative_movement(whole[0], K) for K in whole]),
+        {name: np.array([relative_movement(kernels[0][name], K[name]) for K in kernels]) for name in names},
         np.array([alignment(K, y) for K in whole]),
     )
-
-
-def alignment(kernel: Array, y: Array) -> float:
-    """⟨K, yyᵀ⟩/(‖K‖ ‖yyᵀ‖) for K (m, m) and y (m,), or K (m, m, O, O) and y (m, O)."""
-    form = "ij,i,j->" if kernel.ndim == 2 else "ijop,io,jp->"
-    y = jnp.asarray(y, kernel.dtype)
-    return float(jnp.einsum(form, kernel, y, y) / (jnp.linalg.norm(kernel) * jnp.sum(y**2)))
-
-
-def _labels(y: Array, outputs: int) -> Array:
-    return jnp.eye(outputs)[y.astype(int)] if outputs > 1 and y.ndim == 1 else y
-
-
-def _rms(v: Array) -> float:
-    return float(jnp.sqrt(jnp.mean(v**2)))
-
-
-def _moved(kernel: Array, start: Array) -> float:
-    size = jnp.linalg.norm(start)
-    return float(jnp.linalg.norm(kernel - start) / jnp.where(size > 0, size, 1.0))

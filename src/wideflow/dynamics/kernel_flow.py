@@ -13,7 +13,7 @@ from ..kernels.tangent import tangent_kernel
 from ..problems.losses import Squared
 from ..problems.nodes import Nodes
 from ..states.kernel_function import KernelFunction
-from ..states.linear import Linear
+from ..states.linearisation import Linearisation
 from ..states.trainable import AbstractTrainable, pulled
 from .base import AbstractDynamics, Info, is_finite
 from .flow import GradientFlow
@@ -67,8 +67,8 @@ class KernelFlow(AbstractDynamics):
 
     For the squared loss u_t = exp(−KΩt)u₀, from one eigendecomposition and without time steps; for other
     losses by an adaptive ODE method to `rtol`. It starts from a network or particles, whose own kernel is
-    then frozen (the states of the run are `wf.Linear`), or from a `wf.KernelFunction` such as that of an
-    infinite-width kernel. It needs a risk on data, wf.Data() or wf.Sample(m)."""
+    then frozen (the states of the run are `wf.Linearisation`), or from a `wf.KernelFunction` such as that of
+    an infinite-width kernel. It needs a risk on data, wf.Data() or wf.Sample(m)."""
 
     functional: Risk
     rtol: float | None = eqx.field(default=None, kw_only=True)
@@ -182,5 +182,5 @@ def _with_coefficients(start: Any, x: Array, c: Array) -> Any:
     if isinstance(start, KernelFunction):
         before = start if start.x is not None else start.start
         return KernelFunction(start.kernel, start.outputs, before, x, c)
-    at = start.at if isinstance(start, Linear) else start
-    return Linear(at, start.moved(pulled(at, x, c)).parts)
+    at = start.at if isinstance(start, Linearisation) else start
+    return Linearisation(at, start.moved(pulled(at, x, c)).parts)

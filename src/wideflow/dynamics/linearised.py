@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 
 from ..functionals.base import AbstractFunctional
-from ..states.linear import Linear
+from ..states.linearisation import Linearisation
 from ..states.trainable import AbstractTrainable
 from .base import AbstractDynamics, not_trainable
 from .flow import GradientFlow
@@ -44,7 +44,7 @@ class Linearised(AbstractDynamics):
     def init(self, state, key):
         if not isinstance(state, AbstractTrainable):
             raise not_trainable(self, state)
-        return self.dynamics.init(state if isinstance(state, Linear) else Linear(state), key)
+        return self.dynamics.init(state if isinstance(state, Linearisation) else Linearisation(state), key)
 
     def advance(self, carry, t0, t1, budget=2**30):
         return self.dynamics.advance(carry, t0, t1, budget)
@@ -62,4 +62,4 @@ class Linearised(AbstractDynamics):
         self.dynamics.check(ts)
 
     def advice(self, state, key):
-        return self.dynamics.advice(state if isinstance(state, Linear) else Linear(state), key)
+        return self.dynamics.advice(state if isinstance(state, Linearisation) else Linearisation(state), key)

@@ -17,7 +17,7 @@ _ITERATIONS = 40  # power iterations: the eigenvalue is wanted to a few percent,
 def largest_stable_step(
     functional: AbstractFunctional, state: AbstractTrainable, nodes: Nodes | None = None
 ) -> float:
-    """2/|λ|, λ the largest eigenvalue in size of D(velocity) at these state: θ ← θ + ηv(θ) is linearly
+    """2/|λ|, λ the largest eigenvalue in size of D(velocity) at this state: θ ← θ + ηv(θ) is linearly
     stable for η below it. With batches `nodes` (leading axis), the least over the batches."""
     if nodes is None:
         return float(2 / _top_eigenvalue(functional, state))

@@ -111,7 +111,7 @@ class MatrixOperator(AbstractOperator):
         return self.matrix @ v
 
 
-class JacobianOperator(AbstractOperator):
+class KernelOperator(AbstractOperator):
     """K = J diag(rate) Jᵀ of f(params, x) on samples x (m, …), J the derivative in all parameters.
 
     v is pulled back to the parameters and pushed forward again, over chunks of samples: beside two vectors
@@ -156,6 +156,3 @@ class JacobianOperator(AbstractOperator):
 
         out = jax.lax.map(push, chunks).reshape(-1, self.outputs)[: self.m]
         return out.ravel().astype(self.dtype)
-
-
-KernelOperator = JacobianOperator  # the kernel of a function is what users ask for

@@ -3,7 +3,7 @@
 import jax
 from jaxtyping import Array
 
-from ..states.linear import Linear
+from ..states.linearisation import Linearisation
 from ..states.network import Network
 from ..states.trainable import AbstractTrainable
 from .empirical.layerwise import layerwise_kernels, layerwise_ntk
@@ -15,7 +15,7 @@ def tangent_kernel(
 ) -> Array:
     """K(x, x') with which a signal at x' moves f(x), at the state's weights and with its rates: the kernel of
     the residual dynamics ∂t u = −E'[K u], for any α. `form` as in `wf.empirical_ntk`."""
-    at = state.at if isinstance(state, Linear) else state
+    at = state.at if isinstance(state, Linearisation) else state
     if isinstance(at, Network):
         return layerwise_ntk(at, x1, x2, form=form)
     f, params, rates = at.tangent()
@@ -26,7 +26,7 @@ def tangent_kernels(
     state: AbstractTrainable, x1: Array, x2: Array | None = None, *, form: str = "full"
 ) -> dict[str, Array]:
     """The parts of `tangent_kernel` by layer (or by part of θ, for particles): their sum is the kernel."""
-    at = state.at if isinstance(state, Linear) else state
+    at = state.at if isinstance(state, Linearisation) else state
     if isinstance(at, Network):
         kernels = layerwise_kernels(at, x1, x2, form=form)
         return {f"layer {i + 1}": K for i, K in enumerate(kernels)}

@@ -1,4 +1,4 @@
-"""One parametrisation (a, b, c): a value, and the only place that holds exponents."""
+"""One parametrisation (a, b, c): a value that holds the exponents of a network."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

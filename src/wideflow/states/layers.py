@@ -153,5 +153,4 @@ class Flatten:
         return x.reshape(x.shape[0], -1)
 
 
-Weighted = Dense | Conv
 Layer = Dense | Conv | Elementwise | AveragePool | GlobalAverage | Flatten

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._checks import count, finite
-from ..alignment import alignment, cka, relative_movement, rms
+from ..._checks import count
+from ..alignment import alignment, are_classes, cka, relative_movement, rms, target_of
 from .model import AbstractModel, pieces
 
 
@@ -63,7 +63,7 @@ def measure(model: AbstractModel, y: Any = None, rows: int = 256, seed: int = 0)
     f0, ft = (model.outputs(when, everything) for when in (0, 1))
     if not np.isfinite(f0).all():
         raise ValueError("f must be finite before training on x, but is not. Are params_before and x right?")
-    target = None if y is None else _target(y, f0)
+    target = None if y is None else target_of(y, f0)
     notes = list(model.notes())
     if len(chosen) < model.m:
         notes.append(f"kernel and CKA on {len(chosen)} of {model.m} rows, drawn at random (seed {seed})")
@@ -75,7 +75,7 @@ def measure(model: AbstractModel, y: Any = None, rows: int = 256, seed: int = 0)
     features = _features(model, everything, chosen) if moves else None
     if features is None and moves:
         notes.append("hidden layers not measured: give features(params, x), a dictionary or list of arrays")
-    size = None if target is None or _labels(y, f0) else rms(target)
+    size = None if target is None or are_classes(y, f0) else rms(target)
     gap = kernel = None
     if moves:
         gap = _gap(f0, ft, model.linear(everything))
@@ -102,30 +102,6 @@ def _subset(m: int, most: int, seed: int) -> np.ndarray:
     if m <= most:
         return np.arange(m)
     return np.sort(np.random.default_rng(seed).choice(m, most, replace=False))
-
-
-def _labels(y: Any, f: np.ndarray) -> bool:
-    """Whether y holds class numbers."""
-    y = np.asarray(y)
-    return y.ndim == 1 and f.shape[1] > 1 and y.dtype.kind in "iub"
-
-
-def _target(y: Any, f: np.ndarray) -> np.ndarray:
-    """y of the shape of f; class numbers become unit vectors, less their mean."""
-    values = finite("y", y)
-    if _labels(values, f):
-        if len(values) != len(f) or values.min() < 0 or values.max() >= f.shape[1]:
-            raise ValueError(
-                f"y must hold one class number 0…{f.shape[1] - 1} for each of the {len(f)} rows, got shape "
-                f"{values.shape} with values from {values.min()} to {values.max()}."
-            )
-        return np.eye(f.shape[1])[values.astype(int)] - 1 / f.shape[1]
-    if values.size != f.size or len(values) != len(f):
-        raise ValueError(
-            f"y must have the shape of f(x), {f.shape[:1] if f.shape[1] == 1 else f.shape}, got "
-            f"{values.shape}."
-        )
-    return values.reshape(f.shape).astype(float)
 
 
 def _features(model: AbstractModel, everything: np.ndarray, chosen: np.ndarray) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from ...kernels.parameters import same_tree
 from ...kernels.tangent import tangent_kernels
 from ...problems.neurons import Neuron
-from ...states.linear import Linear
+from ...states.linearisation import Linearisation
 from ...states.network import Network
 from ...states.particles import Particles
 from ...states.trainable import AbstractTrainable
@@ -77,7 +77,7 @@ def _has_features(state: Any) -> bool:
 
 def _names(state: Any) -> list[str]:
     """Of the leaves of parts, as their kernels are called: "layer 1", … of a network; a, w, b of a neuron."""
-    at = state.at if isinstance(state, Linear) else state
+    at = state.at if isinstance(state, Linearisation) else state
     if isinstance(at, Network):
         return [f"layer {i}" for i, part in enumerate(at.parts, 1) for _ in jax.tree.leaves(part)]
     paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(at.parts)]

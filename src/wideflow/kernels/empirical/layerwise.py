@@ -60,7 +60,7 @@ def _kernels(
     o = 1 if form == "trace" else network.outputs
     m2 = 1 if form == "diagonal" else len(rows if columns is None else columns)
     entries = copies * len(rows) * m2 * o * o
-    hint = "Try form='trace', fewer samples at a time, or a JacobianOperator, which holds no kernel."
+    hint = "Try form='trace', fewer samples at a time, or a wf.KernelOperator, which holds no kernel."
     fits("The kernel", 1.5 * entries * network.dtype.itemsize, hint)
     if form == "diagonal":
         kernels = _diagonal(network, rows, budget, copies)

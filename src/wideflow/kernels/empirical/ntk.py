@@ -40,7 +40,7 @@ def empirical_ntk(
     - rates: a number or a tree of numbers >= 0 that begins like params; 1 by default.
     - method: "contraction" multiplies Jacobians of tiles of samples; "products" pulls each output of each
       sample back to the parameters and pushes it forward through all samples; "auto" takes the cheaper one
-      that fits `memory` (bytes beside the kernel, 512 MiB by default). `plan(…)` tells which, and why.
+      that fits `memory` (bytes beside the kernel, 512 MiB by default). `plan` here tells why.
     - per_leaf: a tree like params of kernels, whose sum is the kernel.
 
     It follows the dtype of params (at least float32), and compiles once for an f and a shape."""
@@ -49,7 +49,7 @@ def empirical_ntk(
     m1, m2, O = len(task.x1), len(task.x2), task.model.outputs  # noqa: E741
     copies = len(task.model.leaves) if per_leaf else 1
     entries = m1 * O * O if form == "diagonal" else m1 * m2 * (1 if form == "trace" else O * O)
-    hint = "Try form='trace', fewer samples at a time, or a JacobianOperator, which holds no kernel."
+    hint = "Try form='trace', fewer samples at a time, or a wf.KernelOperator, which holds no kernel."
     fits("The kernel", 2.0 * copies * entries * task.model.dtype.itemsize, hint)
     kernels = _diagonal(task, rate) if form == "diagonal" else _matrix(task, rate)
     kernels = [_one_output(kernel) if O == 1 and form != "trace" else kernel for kernel in kernels]

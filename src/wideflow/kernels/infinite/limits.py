@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...parametrisations import Parametrisation, named
+from ...problems.activations import is_named
 from ...states.family import Family
 from ...states.layers import Conv, Dense, Elementwise
 
@@ -74,8 +75,9 @@ def _check_sizes(family: Family, rule: Parametrisation) -> None:
     """h_l must be of order 1; in a network that is homogeneous layer by layer its size does not matter."""
     p = [a + b for a, b in zip(rule.a, rule.b, strict=True)]
     bad = [i for i, p_l in enumerate(p[:-1]) if abs(p_l - _right(i)) > TIE]
-    phis = [layer.activation.name for layer in family.layers if isinstance(layer, Elementwise)]
-    homogeneous = family.bias is None and {"relu", "leaky_relu", "identity"}.issuperset(phis)
+    phis = [layer.activation for layer in family.layers if isinstance(layer, Elementwise)]
+    scales = lambda phi: is_named(phi) and phi.name in ("relu", "leaky_relu", "identity")
+    homogeneous = family.bias is None and all(scales(phi) for phi in phis)
     if not bad or homogeneous:
         return
     i = bad[0]

@@ -147,7 +147,8 @@ def _averaged(layer: Layer, table: Array, lead: int) -> Array:
         return table.mean(tuple(range(lead, table.ndim)))
     if isinstance(layer, GlobalAverage):
         return table.mean(tuple(range(lead, table.ndim)))
-    assert isinstance(layer, AveragePool)
+    if not isinstance(layer, AveragePool):
+        raise ValueError(f"{layer!r} has no rule for the kernel at n = ∞; Dense, Conv, φ and averages have.")
     shape = list(table.shape[:lead])
     for side in table.shape[lead:]:
         shape += [side // layer.window, layer.window]

@@ -8,14 +8,14 @@ from jaxtyping import Array, Float
 from .trainable import AbstractTrainable
 
 
-class Linear(AbstractTrainable):
+class Linearisation(AbstractTrainable):
     """f_lin(x) = f(x; θ₀) + ⟨∇f(x; θ₀), θ − θ₀⟩: its kernel is that of the state `at` θ₀, and stays."""
 
     parts: Any
     at: AbstractTrainable
 
     def __init__(self, at: AbstractTrainable, parts: Any = None):
-        if isinstance(at, Linear) or not isinstance(at, AbstractTrainable):
+        if isinstance(at, Linearisation) or not isinstance(at, AbstractTrainable):
             raise ValueError(f"Only a network or particles can be linearised, got a {type(at).__name__}.")
         self.at, self.parts = at, at.parts if parts is None else parts
 
