@@ -144,7 +144,7 @@ def test_mup_of_adam_is_the_published_one(depth):
 
 def test_mup_with_one_hidden_layer_is_mean_field():
     for optimiser in ("sgd", "adam"):
-        assert P.mup(1, optimiser).equivalent(P.mean_field(optimiser), optimiser)
+        assert P.mup(1, optimiser).equivalent(P.mean_field(optimiser=optimiser), optimiser)
     assert not P.mup(1).equivalent(P.ntk(1)) and not P.mup(1).equivalent(P.mup(2))
     assert P.mup(2).regime("adam").verdict == "unstable"  # the rates of one are not those of the other
 

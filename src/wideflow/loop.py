@@ -69,7 +69,8 @@ def evolve(
         key = jax.random.wrap_key_data(key)
     observers = _named(observe)
     if not callable(state):
-        hint = " Draw particles first: rho0.sample(key, n)." if hasattr(state, "sample") else ""
+        hint = " Draw one first: .sample(key, n)." if hasattr(state, "sample") else ""
+        hint = " Use run.final." if hasattr(state, "final") else hint
         raise ValueError(f"evolve needs a state such as wf.Particles, got a {type(state).__name__}.{hint}")
     _check_memory(state, len(ts) if snapshots else 0)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):

@@ -188,7 +188,29 @@ def test_a_network_run_is_kept_and_resumed(tmp_path):
     np.testing.assert_array_equal(wf.load(tmp_path / "c").final(P.x.x), lazy.final(P.x.x))
 
 
+def test_rates_for_another_optimiser_are_told():
+    P, family = problem(), wf.MLP(4, 2, "tanh")
+    with pytest.warns(UserWarning, match='optimiser="adam"'):
+        wf.evolve(wf.Adam(wf.Risk(P), step=0.01), family.sample(KEY, 4, "mup"), [0.0, 0.02])
+    with pytest.warns(UserWarning, match='optimiser="sgd"'):
+        start = family.sample(KEY, 4, "mup", optimiser="adam", dtype=jnp.float32)
+        wf.evolve(wf.SGD(wf.Risk(P), step=0.01), start, [0.0, 0.02])
+    wf.evolve(wf.Adam(wf.Risk(P), step=0.01), family.sample(KEY, 4, "mup", optimiser="adam"), [0.0, 0.02])
+
+
+def test_the_parametrisation_of_a_network_answers_too():
+    for dtype in (jnp.float32, jnp.float64):
+        rule = wf.MLP(4, 2, "tanh").sample(KEY, 4, "mup", dtype=dtype).parametrisation
+        assert rule.regime().verdict == "feature" and rule.exponents().r == 0.0
+        assert rule.equivalent(wf.Parametrisation.mup(2))
+
+
 BAD = [
+    (lambda: wf.MLP(3, bias=True), "standard deviation"),
+    (lambda: wf.CNN(8), "height, width, channels"),
+    (lambda: wf.tangent_kernel(wf.MLP(3), np.ones((2, 3))), "sample"),
+    (lambda: wf.coupled(problem(), wf.MLP(4).sample(KEY, 4), TS), "coupled needs a risk"),
+    (lambda: wf.MLP(3).sample(KEY, 4)(np.zeros(3)), "x\\[None\\]"),
     (lambda: wf.MLP(0), "MLP\\(d\\)"),
     (lambda: wf.MLP(3, 0), "MLP\\(depth\\)"),
     (lambda: wf.MLP(3, 1, "rleu"), "Did you mean 'relu'"),

@@ -74,6 +74,8 @@ class Coupled:
 def coupled(risk: Risk, state: AbstractTrainable, ts: Any, *, rtol: float | None = None) -> Coupled:
     """Follow a network (or particles) by gradient flow and with its kernel frozen at the start, and measure
     how far the kernel moves. The risk must be on data (`wf.Dataset`, or `expectation=wf.Sample(m)`)."""
+    if not isinstance(risk, Risk):
+        raise ValueError(f"coupled needs a risk on data, wf.Risk(problem), got a {type(risk).__name__}.")
     asked = times(ts)
     frozen = evolve(KernelFlow(risk, rtol=rtol), state, asked)
     data = risk.sample

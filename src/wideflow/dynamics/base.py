@@ -72,7 +72,7 @@ def check_functional(dynamics: AbstractDynamics) -> None:
 
 def not_trainable(dynamics: AbstractDynamics, state: Any) -> ValueError:
     """The error for a state that this dynamics cannot move."""
-    hint = " Draw them first: rho0.sample(key, n)." if hasattr(state, "sample") else ""
+    hint = " Draw one first: .sample(key, n)." if hasattr(state, "sample") else ""
     return ValueError(f"{dynamics.name} moves wf.Particles or a network, got a {type(state).__name__}.{hint}")
 
 

@@ -1,5 +1,6 @@
 """Dynamics in discrete steps: batches, a rule, and one compiled loop for all of them."""
 
+import warnings
 from typing import Any
 
 import equinox as eqx
@@ -77,6 +78,8 @@ class Descent(AbstractDynamics):
     def init(self, state, key):
         if not isinstance(state, AbstractTrainable):
             raise not_trainable(self, state)
+        if objection := state.objection(self.rule.scale_free):
+            warnings.warn(objection, stacklevel=4)
         return Carry(jnp.zeros((), jnp.int32), key, state, self.rule.init(state))
 
     def advance(self, carry, t0, t1, budget=2**30):

@@ -32,6 +32,11 @@ class AbstractRule(eqx.Module):
         """Whether the step is along the velocity itself, so that 2/λ bounds a stable η."""
         return False
 
+    @property
+    def scale_free(self) -> bool:
+        """Whether the size of the gradient drops out of the step, as in Adam."""
+        return False
+
 
 class Euler(AbstractRule):
     """θ ← θ + ηv."""
@@ -86,6 +91,10 @@ class Preconditioned(AbstractRule):
     """θ ← θ − η · rate · transform(gradient), for an optax transformation that holds no step size."""
 
     transform: Any = eqx.field(static=True)
+
+    @property
+    def scale_free(self):
+        return True
 
     def init(self, state):
         return self.transform.init(state.parts)

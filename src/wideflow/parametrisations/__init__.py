@@ -2,8 +2,8 @@
 
 from .exponents import Exponents
 from .lattices import lattice
-from .names import named
+from .names import ANY_DEPTH, named
 from .parametrisation import Parametrisation
 from .regimes import Regime
 
-__all__ = ["Exponents", "Parametrisation", "Regime", "lattice", "named"]
+__all__ = ["ANY_DEPTH", "Exponents", "Parametrisation", "Regime", "lattice", "named"]

@@ -6,7 +6,7 @@ from .._checks import count, nearest
 from .exponents import power
 from .parametrisation import Parametrisation
 
-_ANY_DEPTH = ("mup", "ntk", "standard")
+ANY_DEPTH = ("mup", "ntk", "standard")
 _TWO_LAYER = ("compromise", "mean_field", "naive")
 
 
@@ -21,20 +21,20 @@ def named(spec: Any, depth: int, optimiser: str = "sgd") -> Parametrisation:
                 f"It needs {depth + 1} exponents a, b and c."
             )
         return spec
-    names = sorted(_ANY_DEPTH + _TWO_LAYER)
+    names = sorted(ANY_DEPTH + _TWO_LAYER)
     name = spec.lower().replace("-", "_").replace(" ", "_") if isinstance(spec, str) else ""
     if name not in names:
         hint = nearest(name, names) if name else ""
         raise ValueError(
             f"A parametrisation is a wf.Parametrisation or one of {', '.join(names)}, got {spec!r}.{hint}"
         )
-    if name in _ANY_DEPTH:
+    if name in ANY_DEPTH:
         return getattr(Parametrisation, name)(depth, optimiser)
     if depth != 1:
         hint = " With more layers it is 'mup'." if name == "mean_field" else ""
         raise ValueError(f"{name!r} has one hidden layer, but the network has {depth}.{hint}")
     if name == "mean_field":
-        return Parametrisation.mean_field(optimiser)
+        return Parametrisation.mean_field(optimiser=optimiser)
     if power(optimiser) != 2:
         raise ValueError(f"{name!r} is defined by its rate for SGD, got optimiser={optimiser!r}.")
     return getattr(Parametrisation, name)()

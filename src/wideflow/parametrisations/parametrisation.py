@@ -113,7 +113,8 @@ class Parametrisation:
         steps = (number("s", s),) * (self.depth + 1) if np.ndim(s) == 0 else _exponents("s", s)  # type: ignore[arg-type]
         if len(steps) != self.depth + 1:
             raise ValueError(f"s must be one number, or one per layer ({self.depth + 1}), got {len(steps)}.")
-        moved = [(a + t, b - t, c - k * t) for a, b, c, t in zip(self.a, self.b, self.c, steps, strict=True)]
+        mine = [tuple(map(_plain, v)) for v in (self.a, self.b, self.c)]
+        moved = [(a + t, b - t, c - k * t) for a, b, c, t in zip(*mine, steps, strict=True)]
         a, b, c = zip(*moved, strict=True)
         return Parametrisation(a, b, c, self.name)
 
@@ -128,10 +129,10 @@ class Parametrisation:
 
     def _invariants(self, optimiser: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """p_l = a_l + b_l and q_l = k a_l + c_l of every layer."""
-        k = power(optimiser)
+        k, a, b, c = power(optimiser), *(tuple(map(_plain, v)) for v in (self.a, self.b, self.c))
         return (
-            tuple(a + b for a, b in zip(self.a, self.b, strict=True)),
-            tuple(k * a + c for a, c in zip(self.a, self.c, strict=True)),
+            tuple(a_l + b_l for a_l, b_l in zip(a, b, strict=True)),
+            tuple(k * a_l + c_l for a_l, c_l in zip(a, c, strict=True)),
         )
 
     # --- the named ones -------------------------------------------------------------------------
@@ -174,7 +175,7 @@ class Parametrisation:
         return cls((-0.5, *(0.0,) * (L - 1), 0.5), (0.5,) * (L + 1), c, "mup")
 
     @classmethod
-    def mean_field(cls, optimiser: str = "sgd") -> "Parametrisation":
+    def mean_field(cls, *, optimiser: str = "sgd") -> "Parametrisation":
         """Two-layer (1, 0, −1): f = 1/n Σ_j, and the rate n that undoes the 1/n (Adam: the rate 1)."""
         return cls.two_layer(1.0, 0.0, -1.0 if power(optimiser) == 2 else 0.0, "mean_field")
 
@@ -218,6 +219,11 @@ def _exponents(name: str, values: Any) -> tuple[float, ...]:
         raise ValueError(f"{name} must hold one exponent per layer, such as (0, 0.5), got {values!r}.")
     # + 0.0 turns −0 into 0, which would print as "-0".
     return tuple(number(f"{name}[{i}]", v) + 0.0 for i, v in enumerate(values))
+
+
+def _plain(exponent: Any) -> float:
+    """A number; that of a network is an array, of which float32 has six digits behind the point."""
+    return exponent if isinstance(exponent, float) else round(float(exponent), 6)
 
 
 def _width(n: int) -> float:

@@ -9,12 +9,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from .._checks import count, fits, positive
 from .._checks import key as check_key
 from ..parametrisations import Parametrisation, named
-from ..problems.activations import activation
+from ..problems.activations import activation as as_activation
 from .layers import AveragePool, Conv, Dense, Elementwise, Flatten, GlobalAverage, Layer, Shape
 from .network import Network, Weights
 
@@ -41,6 +42,8 @@ class Family:
     def __post_init__(self):
         positive("gain", self.gain)
         if self.bias is not None:
+            if isinstance(self.bias, bool):
+                raise ValueError(f"bias must be a standard deviation such as 0.1, or None, got {self.bias}.")
             positive("bias", self.bias, zero=True)
         if self.input_scale not in ("start", "front"):
             raise ValueError(f'input_scale must be "start" or "front", got {self.input_scale!r}.')
@@ -129,24 +132,30 @@ class Family:
         return Network(tuple(parts), self, n, parametrisation, alpha=alpha, centred=centred)
 
     def __repr__(self) -> str:
-        names = [
-            layer.activation.name if isinstance(layer, Elementwise) else repr(layer) for layer in self.layers
-        ]
-        return f"Family({'×'.join(map(str, self.inputs))} → {' → '.join(names)})"
+        given = {
+            "gain": self.gain != 1,
+            "bias": self.bias is not None,
+            "input_scale": self.input_scale != "start",
+        }
+        more = "".join(f", {name}={getattr(self, name)!r}" for name, told in given.items() if told)
+        return f"Family({'×'.join(map(str, self.inputs))} → {' → '.join(map(str, self.layers))}{more})"
 
 
 def MLP(  # noqa: N802
     d: int,
     depth: int = 1,
-    phi: Any = "relu",
+    activation: Any = "relu",
     *,
     outputs: int = 1,
     gain: float = 1.0,
     bias: float | None = None,
     input_scale: str = "start",
 ) -> Family:
-    """f(x) = W_{L+1} φ(W_L … φ(W_1 x)): `depth` = L hidden layers of n units each, activation φ = `phi`."""
-    depth, phi = count("MLP(depth)", depth), activation(phi)
+    """f(x) = W_{L+1} φ(W_L … φ(W_1 x)): `depth` = L hidden layers of n units each, φ the `activation`.
+
+    `outputs` values of f; `gain`, `bias` (standard deviation at the start, None for none) and `input_scale`
+    as in `wf.Family`."""
+    depth, phi = count("MLP(depth)", depth), as_activation(activation)
     hidden = (Dense(), Elementwise(phi)) * depth
     layers = (*hidden, Dense(count("MLP(outputs)", outputs)))
     return Family((count("MLP(d)", d),), layers, gain, bias, input_scale)
@@ -155,7 +164,7 @@ def MLP(  # noqa: N802
 def CNN(  # noqa: N802
     inputs: Sequence[int],
     depth: int = 1,
-    phi: Any = "relu",
+    activation: Any = "relu",
     *,
     window: int = 3,
     stride: int = 1,
@@ -170,7 +179,11 @@ def CNN(  # noqa: N802
     """`depth` convolutions with n channels, each followed by φ and, where `pool` (one for all, or one each)
     is above 1, by an average over windows; then `head` "flatten" or "average" (over all positions), and a
     dense output. `inputs` is (height, width, channels); x may come as images or as rows of their numbers."""
-    depth, phi = count("CNN(depth)", depth), activation(phi)
+    depth, phi = count("CNN(depth)", depth), as_activation(activation)
+    if np.ndim(inputs) != 1:
+        raise ValueError(
+            f"CNN(inputs) must be (height, width, channels), such as (28, 28, 1), got {inputs!r}."
+        )
     shape = tuple(count("CNN(inputs)", side) for side in inputs)
     pools = [pool] * depth if isinstance(pool, int) else list(pool)
     if len(pools) != depth:

@@ -32,6 +32,9 @@ class Dense:
             )
         return (self.units or n,)
 
+    def __str__(self) -> str:
+        return f"Dense({self.units or 'n'})"
+
     def weight_shape(self, inputs: Shape, n: int) -> Shape:
         return (inputs[0], self.units or n)
 
@@ -70,6 +73,10 @@ class Conv:
             raise ValueError(f"Conv(window={self.window}) does not fit into an image of shape {inputs}.")
         return out
 
+    def __str__(self) -> str:
+        more = f", stride {self.stride}" * (self.stride > 1) + f", {self.padding}" * (self.padding != "SAME")
+        return f"Conv({self.channels or 'n'}, {self.window}×{self.window}{more})"
+
     def weight_shape(self, inputs: Shape, n: int) -> Shape:
         return (self.window, self.window, inputs[-1], self.channels or n)
 
@@ -98,6 +105,9 @@ class Elementwise:
     """x = φ(h)."""
 
     activation: Activation
+
+    def __str__(self) -> str:
+        return self.activation.name
 
     def shape(self, inputs: Shape, n: int) -> Shape:
         return inputs

@@ -19,6 +19,9 @@ class Linearisation(AbstractTrainable):
             raise ValueError(f"Only a network or particles can be linearised, got a {type(at).__name__}.")
         self.at, self.parts = at, at.parts if parts is None else parts
 
+    def __repr__(self) -> str:
+        return f"Linearisation({self.at!r})"
+
     @property
     def alpha(self) -> Float[Array, "*r"]:  # type: ignore[override]
         return self.at.alpha
@@ -54,6 +57,9 @@ class Linearisation(AbstractTrainable):
 
     def rates(self):
         return self.at.rates()
+
+    def objection(self, scale_free):
+        return self.at.objection(scale_free)
 
     def rows(self, m):
         return self.at.rows(m)

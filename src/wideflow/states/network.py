@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import finite, positive
-from ..parametrisations import Parametrisation
+from ..parametrisations import ANY_DEPTH, Parametrisation, named
 from .chunks import map_rows
 from .layers import Conv, Dense
 from .trainable import AbstractTrainable, Tangent
@@ -66,6 +66,11 @@ class Network(AbstractTrainable):
     @property
     def dtype(self) -> Any:
         return self.parts[0].w.dtype
+
+    def __repr__(self) -> str:
+        rule = self.parametrisation.name or repr(self.parametrisation)
+        centred = ", centred" if self.centre is not None else ""
+        return f"Network(n = {self.n}, {rule}, α = {self.alpha}{centred}, {self.dtype}, {self.family!r})"
 
     @property
     def outputs(self) -> int:
@@ -125,6 +130,20 @@ class Network(AbstractTrainable):
         squares = jax.tree.map(lambda p, rate: jnp.sum(p**2) / rate, self.parts, self.rates())
         return 0.5 * sum(jax.tree.leaves(squares), jnp.zeros((), self.dtype))
 
+    def objection(self, scale_free):
+        mine, depth = self.parametrisation, len(self.parts) - 1
+        if mine.name not in ANY_DEPTH:
+            return ""
+        rules = [named(mine.name, depth, optimiser) for optimiser in ("sgd", "adam")]
+        mine = mine.shift(0.0)  # as plain numbers
+        if mine == rules[not scale_free] and mine != rules[scale_free]:
+            wanted, has = ("adam", "sgd") if scale_free else ("sgd", "adam")
+            return (
+                f"The rates of this network's parametrisation {mine.name!r} are those for {has}, with which "
+                f'its regime is another one. Take family.sample(…, {mine.name!r}, optimiser="{wanted}").'
+            )
+        return ""
+
     def rows(self, m: int) -> int:
         widest = max(math.prod(shape) for shape in self.family.shapes(self.n))
         return int(np.clip(_HIDDEN // (widest * self.dtype.itemsize), min(m, 16), m))
@@ -137,7 +156,8 @@ class Network(AbstractTrainable):
         x = x if isinstance(x, jax.Array) else jnp.asarray(finite("A network's input x", x))
         shape = self.family.inputs
         if x.ndim < 2 or math.prod(x.shape[1:]) != self.family.d:
-            raise ValueError(f"A network's input x must have rows of shape {shape}, got {x.shape}.")
+            hint = " Try x[None]." if x.shape == shape else ""
+            raise ValueError(f"A network's input x must have rows of shape {shape}, got {x.shape}.{hint}")
         return x.astype(self.dtype).reshape(x.shape[0], *shape)
 
 

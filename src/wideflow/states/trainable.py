@@ -61,6 +61,10 @@ class AbstractTrainable(eqx.Module):
         """For each part, the step that an optimiser with a scale of its own (Adam) takes per unit of η."""
         return jax.tree.map(lambda _: 1.0, self.parts)
 
+    def objection(self, scale_free: bool) -> str:
+        """Why an optimiser, free of the gradient's scale or not, does not suit the rates; "" if it does."""
+        return ""
+
     def rows(self, m: int) -> int:
         """How many of m rows of data to take at once."""
         return m

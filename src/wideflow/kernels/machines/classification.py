@@ -32,6 +32,8 @@ class KernelClassifier(eqx.Module):
         """Labels (k,); an array of objects, unless all are whole numbers or all are strings."""
         return self._labels(np.asarray(self.scores(x)))
 
+    __call__ = predict
+
     def accuracy(self, x: Any, labels: Iterable[Hashable]) -> float:
         """The part of the rows x whose predicted label is the given one."""
         given, found = _listed(labels), self.predict(x).tolist()
