@@ -10,7 +10,9 @@ import pytest
 import wideflow as wf
 from wideflow.diagnostics.widths.family_trial import FamilyTrial
 from wideflow.diagnostics.widths.fit import curves, judge_widths
+from wideflow.diagnostics.widths.function_trial import FunctionTrial
 from wideflow.diagnostics.widths.report import width_check
+from wideflow.diagnostics.widths.setting import setting
 
 TWO, DEEP = (128, 256, 512, 1024), (128, 256, 512)
 # The bound on exponents asked for, and the bar that the library adds seeds for. Corrections of relative size
@@ -123,6 +125,46 @@ def test_functions_of_ones_own():
     assert slope == pytest.approx(0.5, abs=0.1)  # four networks of 64 units or more: √(3/256)/log 4 = 0.08
 
 
+def column(key, n):
+    """The model of `make` with f of shape (m, 1)."""
+    f, params = make(key, n)
+    return lambda p, x: f(p, x)[:, None], params
+
+
+def once(model, y, loss):
+    """Mean squares of two networks of width 8 after one step."""
+    return FunctionTrial(model, data(float)["x"], y, loss, 1).squares(jax.random.key(0), 2, 8, 0.5)
+
+
+@pytest.mark.parametrize("loss", [wf.Squared(), wf.Logistic()])
+def test_labels_take_the_shape_of_f(loss):
+    y = np.sign(data(float)["y"])
+    plain = once(make, y, loss)
+    for model, labels in ((column, y), (make, y[:, None])):
+        other = once(model, labels, loss)
+        for name in ("Δf", "f(t)"):  # one model, one key: the same up to the order of sums
+            np.testing.assert_allclose(other[name], plain[name], rtol=1e-12)
+
+
+def test_labels_that_fit_no_output():
+    y = data(float)["y"]
+
+    def two(key, n):
+        f, params = make(key, n)
+        return lambda p, x: jnp.stack([f(p, x), -f(p, x)], 1), params
+
+    cross, classes = wf.SoftmaxCrossEntropy(), (y > 0).astype(int)
+    with pytest.raises(
+        ValueError, match=r"y of the shape of f, \(16, 2\), got y of shape \(16,\).*cross_ent"
+    ):
+        once(two, classes, wf.Squared())
+    with pytest.raises(ValueError, match=r"one class number 0…1"):
+        once(two, np.arange(16), cross)
+    with pytest.raises(ValueError, match=r"row for each of the 16 samples, got shape \(2, 16\)"):
+        once(lambda key, n: (lambda p, x: two(key, n)[0](p, x).T, make(key, n)[1]), y, wf.Squared())
+    np.testing.assert_array_equal(once(two, classes, cross)["Δf"], once(two, classes[:, None], cross)["Δf"])
+
+
 def test_without_features_the_kernel_must_decide():
     squares = {n: {k: np.full(4, 1.0) for k in ("f(0)", "f(t)", "Δf", "gap", "K")} for n in (10, 20, 40)}
     for power, word in ((0.0, "feature-learning"), (-1.0, "lazy"), (-0.5, "not decided")):
@@ -145,10 +187,25 @@ def test_report(tmp_path):
     plain = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert plain["widths"] == [8, 16, 32] and plain["curves"]["Δh1"]["predicted"] == -0.5
     assert plain["curves"]["Δf"]["values"] == report.curves["Δf"].values.tolist()
+    first = "Parametrisation ntk, optimiser sgd, squared loss, data: 16 rows of dimension 4 (given)."
+    assert str(report).splitlines()[0] == first
+    assert plain["parametrisation"] == "ntk" and plain["dimension"] == [4] and not plain["default"]
     figure = report.plot(tmp_path / "widths.png")
     assert (tmp_path / "widths.png").stat().st_size > 1000 and len(figure.axes) == 3
     again = width_check(wf.MLP(4, 1, "tanh"), (8, 16, 32), seeds=4, step=0.1, **data())
     assert again.to_dict() == report.to_dict()  # the same key, the same numbers
+
+
+def test_the_first_line_names_what_was_trained():
+    scaled, x = wf.Parametrisation.two_layer(0.5, 0, 0.25), np.zeros((16, 3))
+    own = str(setting(scaled, "adam", None, wf.Squared(), x, True))
+    assert own.startswith("Parametrisation a = (0, 0.5), b = (0, 0), c = (0.25, 0.25), optimiser adam, ")
+    assert "16 rows of dimension 3 (default: Gaussian x" in own
+    made = str(setting(None, "sgd", None, wf.Logistic(), np.zeros((5, 2, 3)), False))
+    assert made.startswith("Parametrisation of make(key, n), optimiser sgd, logistic loss, data: 5 rows of ")
+    assert "dimension 2×3 (given)" in made
+    assert setting(None, "sgd", make, wf.Squared(), x, False).optimiser == "train(f, params, x, y, n)"
+    assert setting(None, make, None, wf.Squared(), x, False).optimiser == "optimiser(n)"
 
 
 def test_bad_input():
@@ -156,6 +213,14 @@ def test_bad_input():
     for widths in ((8, 16), (16, 8, 32), (8, 8, 16)):
         with pytest.raises(ValueError, match="at least three widths that increase"):
             width_check(family, widths)
+    with pytest.raises(ValueError, match=r"widths such as \(32, 64, 128\), got 64"):
+        width_check(family, 64)
+    with pytest.raises(ValueError, match=r"each of widths must be a whole number >= 2, got 16\.0"):
+        width_check(family, (8, 16.0, 32))
+    with pytest.raises(ValueError, match=r"give net\.family"):
+        width_check(family.sample(jax.random.key(0), 8), TWO)
+    with pytest.raises(ValueError, match=r"Give x and y: make\(key, n\) does not say its input size"):
+        width_check(make, TWO)
     with pytest.raises(ValueError, match="both x and y"):
         width_check(family, TWO, x=data()["x"])
     with pytest.raises(ValueError, match="as many rows"):

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...kernels.parameters import same_tree, split
+from ...problems.losses import AbstractLoss, SoftmaxCrossEntropy
 from ..regime.model import by_name
 from .family_trial import PROBES, Squares
 
@@ -65,7 +66,11 @@ class FunctionTrial:
         if self.train is not None:
             return self.train(f, params, self.x, self.y, n)
         moving, held = split(params)
-        risk = lambda moving: jnp.mean(self.loss(f(eqx.combine(moving, held), self.x), self.y))
+
+        def risk(moving: Any) -> Any:
+            out = f(eqx.combine(moving, held), self.x)
+            return jnp.mean(self.loss(out, labels_of(self.y, out.shape, self.loss)))
+
         optimiser = None if self.optimiser is None else self.optimiser(n)
         memory = None if optimiser is None else optimiser.init(moving)
         for _ in range(self.steps):
@@ -76,6 +81,22 @@ class FunctionTrial:
                 updates, memory = optimiser.update(gradient, memory, moving)
             moving = jax.tree.map(jnp.add, moving, updates)
         return eqx.combine(moving, held)
+
+
+def labels_of(y: Any, shape: tuple[int, ...], loss: AbstractLoss) -> Any:
+    """y of the shape of f, or (m,) class numbers: (m,) beside (m, 1) would broadcast to (m, m)."""
+    m, outputs = len(y), int(np.prod(shape[1:]))
+    if shape[:1] != (m,):
+        raise ValueError(f"f(params, x) must have a row for each of the {m} samples, got shape {shape}.")
+    classes = isinstance(loss, SoftmaxCrossEntropy)
+    if y.size != (m if classes else m * outputs):
+        wanted = f"{m} class numbers" if classes else f"y of the shape of f, {shape}"
+        hint = "" if classes or y.size != m else " Class numbers go with loss='cross_entropy'."
+        raise ValueError(f"{type(loss).__name__} loss needs {wanted}, got y of shape {y.shape}.{hint}")
+    fitted = y.reshape(m) if classes else y.reshape(shape)
+    with jax.ensure_compile_time_eval():  # y has values even where f is traced
+        loss.check(y.reshape(m) if classes or outputs == 1 else y.reshape(m, outputs), outputs)
+    return fitted
 
 
 def _applied(call: Callable, at: Any, probes: Any) -> Any:

@@ -1,6 +1,6 @@
 """What a width check is given, checked: widths, loss, data, and what is to be trained."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -12,6 +12,7 @@ from ...parametrisations import Parametrisation
 from ...parametrisations.exponents import power
 from ...problems.losses import LOSSES, AbstractLoss
 from ...states.family import Family
+from ...states.network import Network
 from .family_trial import FamilyTrial
 from .function_trial import FunctionTrial
 
@@ -26,7 +27,6 @@ def made_trial(
         loss.check(jnp.asarray(y), family.outputs)
         centre = chosen.exponents(optimiser).f0 <= 0 if centred is None else bool(centred)
         return FamilyTrial(family, chosen, x, y, loss, steps, optimiser, centre)
-    _refuse(not callable(family), "family must be a wf.Family or a function make(key, n)")
     _refuse(bool(centred), "make(key, n) itself makes a centred model, F = f - f(0), where one is wanted")
     named_one = isinstance(optimiser, str)
     _refuse(
@@ -35,8 +35,17 @@ def made_trial(
     return FunctionTrial(family, x, y, loss, steps, train, None if named_one else optimiser, features)
 
 
+def checked_family(family: Any) -> Any:
+    _refuse(isinstance(family, Network), "a network has one width; give net.family")
+    known = isinstance(family, Family) or callable(family)
+    _refuse(not known, f"family must be a wf.Family or a function make(key, n), got {family!r}")
+    return family
+
+
 def checked_widths(widths: Sequence[int]) -> tuple[int, ...]:
-    ns = tuple(count("width_check(widths)", n, least=2) for n in widths)
+    if isinstance(widths, str) or not isinstance(widths, Iterable) or np.ndim(widths) == 0:  # type: ignore[arg-type]
+        raise ValueError(f"width_check takes several widths such as (32, 64, 128), got {widths!r}.")
+    ns = tuple(count("each of widths", n, least=2) for n in widths)
     if len(ns) < 3 or sorted(set(ns)) != list(ns):
         raise ValueError(f"width_check(widths) needs at least three widths that increase, got {ns}.")
     return ns
@@ -59,14 +68,13 @@ def checked_data(family: Any, x: Any, y: Any, loss: AbstractLoss, size: float) -
     if (x is None) != (y is None):
         raise ValueError("width_check needs both x and y, or neither.")
     if x is None:
+        if not isinstance(family, Family):
+            raise ValueError("Give x and y: make(key, n) does not say its input size.")
         from scipy.special import erf
 
-        rng = np.random.default_rng(0)
-        d = family.d if isinstance(family, Family) else 8
-        x = rng.normal(size=(16, d))
+        x = np.random.default_rng(0).normal(size=(16, family.d))
         y = size * erf(x[:, 0])
-        outputs = family.outputs if isinstance(family, Family) else 1
-        if outputs > 1 or not isinstance(loss, LOSSES["squared"]):
+        if family.outputs > 1 or not isinstance(loss, LOSSES["squared"]):
             raise ValueError("width_check has data of its own for one output and squared loss; give x and y.")
     dtype = jax.dtypes.canonicalize_dtype(np.result_type(np.asarray(x).dtype, np.float32))
     x, y = finite("x", x).astype(dtype), finite("y", y)

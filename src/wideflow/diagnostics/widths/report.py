@@ -19,7 +19,8 @@ from ..regime.verdicts import Verdict
 from .family_trial import Squares
 from .figure import draw
 from .fit import Curve, curves, judge_widths, worst_error
-from .inputs import checked_data, checked_loss, checked_widths, made_trial
+from .inputs import checked_data, checked_family, checked_loss, checked_widths, made_trial
+from .setting import Setting, setting
 
 ERROR = 0.02  # of an exponent, that seeds are added for
 _MOVE = 0.1  # of f (in units of y) and of h at most: small enough for the first order in the step
@@ -31,8 +32,10 @@ _WORDS = {"kernel": "lazy", "trivial": "lazy", "feature": "feature-learning", "u
 
 @dataclass(frozen=True, repr=False)
 class WidthReport:
-    """Curves by name against the widths, the verdict of their exponents and that of theory (`expected`)."""
+    """Curves by name against the widths, the verdict of their exponents and that of theory (`expected`), and
+    what was trained on what (`setting`)."""
 
+    setting: Setting
     widths: tuple[int, ...]
     curves: dict[str, Curve]
     decision: Verdict
@@ -58,7 +61,10 @@ class WidthReport:
         said = "Verdict: " + self.verdict + ", because " + "; ".join(self.decision.reasons) + "."
         theory = [] if self.expected is None else [f"The theory of the limit says: {self.expected}."]
         return "\n".join(
-            [*self._table(), "", said, *theory, self.decision.advice, *map("Note: {}.".format, self.notes)]
+            [
+                *(str(self.setting), "", *self._table(), "", said, *theory),
+                *(self.decision.advice, *map("Note: {}.".format, self.notes)),
+            ]
         )
 
     __repr__ = __str__
@@ -89,7 +95,7 @@ class WidthReport:
         how = {
             name: getattr(self, name) for name in ("expected", "widths", "seeds", "centred", "step", "steps")
         }
-        return plain({**head, **how, "notes": self.notes, "curves": each})
+        return plain({**self.setting._asdict(), **head, **how, "notes": self.notes, "curves": each})
 
     def plot(self, path: str | Path | None = None) -> Any:
         """|Δh_l| and |Δf| against n with the fitted and the predicted slopes; beside it |h_l(t)|, which
@@ -124,18 +130,19 @@ def width_check(
       "adam"; the exponents are compared with the predicted ones. Or `make(key, n)` that returns (f, params)
       with f(params, x) a JAX function, trained by `train(f, params, x, y, n)`, which returns the params
       after, or by `optimiser(n)`, an optax optimiser at width n; `features(params, x)` gives hidden layers.
-    - x, y: rows to train on; by default 16 of a Gaussian in R^d and y = erf of one direction.
+    - x, y: rows to train on; for a family by default 16 of a Gaussian in R^d and y = erf of one direction.
     - step: η₀; by default such that nothing moves by more than 10 % in one step (50 % where there are more).
     - seeds: networks a width; by default so many that the error bars of the exponents are below 0.02.
     - centred: train F = f − f(0). By default where the predicted f(0) does not grow: f(0), of order 1 and
       random, would be part of the residual and cost seeds. Where it grows it is part of the prediction.
     - progress: called with a line of text at every width."""
-    ns = checked_widths(widths)
+    family, ns = checked_family(family), checked_widths(widths)
     steps, key = count("steps", steps), jax.random.key(0) if key is None else check_key("key", key)
     loss = checked_loss(loss)
     chosen = named(parametrisation, family.depth, optimiser) if isinstance(family, Family) else None
     grows = chosen is not None and chosen.exponents(optimiser).f0 > 0
     # Where f(0) grows, its exponent is that of the residual as soon as y is small beside it.
+    default = x is None
     x, y = checked_data(family, x, y, loss, 0.1 if grows else 1.0)
     trial = made_trial(family, chosen, x, y, loss, steps, optimiser, centred, train, features)
     own_step = train is not None or not isinstance(optimiser, str)
@@ -150,7 +157,9 @@ def width_check(
     expected = None if chosen is None else _WORDS[chosen.regime(optimiser).verdict]
     verdict = judge_widths(fitted, predicted is not None)
     number = tuple(len(squares[n]["Δf"]) for n in ns)
-    return WidthReport(ns, fitted, verdict, predicted, expected, number, trial.centred, eta, steps, notes)
+    made = setting(chosen, optimiser, train, loss, x, default)
+    how = number, trial.centred, eta, steps, notes
+    return WidthReport(made, ns, fitted, verdict, predicted, expected, *how)
 
 
 def _measured(
