@@ -214,3 +214,40 @@ def test_bad_input():
         regime(net, eqx.tree_at(lambda s: s.alpha, other, jnp.asarray(2.0)), X)
     with pytest.raises(ValueError, match="bring their own"):
         regime(net, other, X, features=hidden)
+
+
+def test_arguments_in_another_order():
+    """Each error shows the call that is meant."""
+    p, q = pair(1.0, 1.0), pair(1.2, 1.0)
+    with pytest.raises(ValueError, match="x is missing"):
+        regime(product, p, q)
+    with pytest.raises(ValueError, match="f must come first"):
+        regime(p, q, product, LINE)
+    with pytest.raises(ValueError, match=r"f must come first, and x is missing"):
+        regime(p, q, product)
+    m0, m = (eqx.nn.Linear(4, 1, key=jax.random.key(i)) for i in range(2))
+    with pytest.raises(ValueError, match=r"regime\(lambda m, x: jax\.vmap\(m\)\(x\), m0, m, x\)"):
+        regime(m0, m, X)
+    with pytest.raises(ValueError, match="f must come first"):
+        regime(m0, m, lambda m, x: jax.vmap(m)(x), X)
+    net, other = trained("ntk", 8, 0.1)
+    with pytest.raises(ValueError, match="y goes by its name"):
+        regime(net, other, X, Y)
+    with pytest.raises(ValueError, match=r"f\(params, x\) failed on x of shape \(12, 4\): .*3"):
+        regime(lambda p, x: x @ p, jnp.ones(3), jnp.ones(3), X)
+    with pytest.raises(ValueError, match="f must be a JAX function"):
+        regime(3.0, p, q, LINE)
+
+
+def test_advice_is_what_the_model_can_do():
+    """A function has no Parametrisation, a network of the library has."""
+    for after in ((1.02, 1.02), (1.6, 1.6), (8.0, 8.0)):
+        report = regime(product, pair(1.0, 1.0), pair(*after), LINE, y=LINE[:, 0])
+        assert "Parametrisation" not in str(report) and "largest_stable_step" not in str(report)
+    assert "wf.Parametrisation" in regime(*trained("mean_field", 32, 20.0), X).decision.advice
+
+
+def test_one_threshold_of_the_gap():
+    report = regime(product, pair(1.0, 1.0), pair(1.1, 1.1), LINE, features=hidden)
+    assert report.verdict == "not decided" and "of what f moved (threshold 0.1)" in str(report)
+    assert "features (rms over rows and units)" in str(report)

@@ -121,6 +121,13 @@ def test_bad_input():
         regime(before, after, X * np.nan)
     with pytest.raises(ValueError, match="training mode"):
         regime(nn.Sequential(before, nn.Dropout()), nn.Sequential(after, nn.Dropout()), X)
+    weights = before.state_dict(), after.state_dict()
+    for given in ((*weights, X), (after, *weights, X), (forward, *weights, X)):
+        with pytest.raises(ValueError, match="give the modules themselves"):
+            regime(*given)
+    with pytest.raises(ValueError, match=r"failed on x of shape \(10, 2\)"):
+        regime(before, after, X[:, :2])
+    assert "Parametrisation" not in str(regime(before, after, X))  # which a module does not have
     broken = copy.deepcopy(after)
     with torch.no_grad():
         broken[0].weight[0, 0] = float("nan")

@@ -57,6 +57,7 @@ class JaxModel(AbstractModel):
         self.x = samples("x", x)
         self.m = len(self.x)
         same_tree("params_before", before, "params_after", after)
+        _runs(function("f", f), before, self.x, "f(params, x)" if names is None else "The state")
         self._before = model(f, before, self.x)  # refuses randomness, and rows that depend on each other
         _finite(before)
         self._params = before, after
@@ -93,6 +94,15 @@ class JaxModel(AbstractModel):
     def _over(self, rows: np.ndarray, call: Callable[[Any], Any]) -> np.ndarray:
         parts = [np.asarray(call(jnp.asarray(self.x[part]))) for part in pieces(rows)]
         return np.concatenate(parts).reshape(len(rows), -1)
+
+
+def _runs(f: Any, params: Any, x: np.ndarray, name: str) -> None:
+    """An error inside f says what it was called on: most often x is of another dimension."""
+    params = eqx.combine(*split(params))
+    try:
+        eqx.filter_eval_shape(f, params, x)
+    except Exception as error:
+        raise ValueError(f"{name} failed on x of shape {x.shape}: {error}") from error
 
 
 def _joined(name: str, names: list[str], leaves: list) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Which regime is a trained network in? The report on one model before and after training."""
 
 import dataclasses
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...figures import save
+from ...states.trainable import AbstractTrainable
+from .arguments import chosen_model
 from .figure import draw
-from .model import AbstractModel, JaxModel
 from .movement import Movement, measure
-from .state_model import state_model
-from .torch_model import torch_model
 from .verdicts import Verdict, judge
 
 
@@ -70,22 +68,8 @@ def regime(
     the relative rates of params as in `wf.empirical_ntk`, 1 by default (states bring their own). Kernel and
     CKA take at most `rows` rows, drawn by `seed`."""
     given = (f, before, after) if x is None else (f, before, after, x)
-    moved = measure(_model(given, features, rates), y, rows, seed)
-    return RegimeReport(moved, judge(moved))
-
-
-def _model(given: tuple, features: Any, rates: Any) -> AbstractModel:
-    if len(given) == 4:
-        return JaxModel(*given, features=features, rates=rates)
-    if features is not None or rates is not None:
-        raise ValueError(
-            "features and rates go with a function, regime(f, params_before, params_after, x); states and "
-            "modules bring their own."
-        )
-    torch = sys.modules.get("torch")  # where there is a module, torch is loaded
-    if torch is not None and any(isinstance(part, torch.nn.Module) for part in given[:2]):
-        return torch_model(*given)
-    return state_model(*given)
+    moved = measure(chosen_model(given, features, rates), y, rows, seed)
+    return RegimeReport(moved, judge(moved, general=not isinstance(f, AbstractTrainable)))
 
 
 def plain(value: Any) -> Any:
@@ -100,7 +84,11 @@ def plain(value: Any) -> Any:
 
 
 def _table(moved: Movement) -> list[str]:
-    wide = max(16, *(len(name) for name in (*moved.weights, *(moved.features or ()))))
+    of_features = "features (rms over rows and units)"
+    wide = max(
+        len(of_features) if moved.features else 16,
+        *(len(name) for name in (*moved.weights, *(moved.features or ()))),
+    )
     number = lambda v: f"{v:>12.3g}"
     lines = [f"{'weights':<{wide}}{'|ΔW|/|W0|':>12}{'|ΔK|/|K0|':>12}{'share of K0':>12}"]
     for name, v in moved.weights.items():
@@ -108,7 +96,7 @@ def _table(moved: Movement) -> list[str]:
         more = "" if kernel is None else number(kernel.parts[name]) + number(kernel.shares[name])
         lines.append(f"{name:<{wide}}{number(v)}{more}")
     if moved.features:
-        lines += ["", f"{'features':<{wide}}{'|Δh|':>12}{'|Δh|/|h0|':>12}{'CKA':>12}"]
+        lines += ["", f"{of_features:<{wide}}{'|Δh|':>12}{'|Δh|/|h0|':>12}{'CKA':>12}"]
         lines += [
             f"{name:<{wide}}{number(h.dh)}{number(h.relative)}{number(h.cka)}"
             for name, h in moved.features.items()

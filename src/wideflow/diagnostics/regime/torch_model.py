@@ -157,8 +157,11 @@ class TorchModel(AbstractModel):
                     f"{name or 'The module'} ({kind}) is in training mode, where f is random or couples "
                     "the rows. Call .eval() on both modules first."
                 )
-        with self._torch.no_grad():
-            one, other = module(self.x[:2]), module(self.x[:2])
+        try:
+            with self._torch.no_grad():
+                one, other = module(self.x[:2]), module(self.x[:2])
+        except Exception as error:
+            raise ValueError(f"The module failed on x of shape {tuple(self.x.shape)}: {error}") from error
         if not self._torch.allclose(one, other, equal_nan=True):
             raise ValueError("The module gave two answers for the same x: it is random. Call .eval() first.")
 

@@ -6,10 +6,9 @@ from .movement import Movement
 
 # Where the kernel moves by ε, the gradient moves by about ε/2 and the function, which sums it up on the way,
 # leaves its linearisation by about ε/4 to ε/2. So 0.1 for both is "small", and a kernel that moved by 0.3
-# goes with a gap of 0.1 or so; between these a network is neither.
+# goes with a gap of 0.1 or so: one threshold for the gap, two for the kernel, between which it is neither.
 SMALL = 0.1
 KERNEL_MOVED = 0.3
-GAP_OPEN = 0.1
 # Below a hundredth of the target's size (or of f's own) training has hardly begun: all networks are linear.
 HARDLY = 0.01
 # Beyond ten times the size of start and target a function does not fit, it runs away; features may grow.
@@ -26,6 +25,18 @@ ADVICE = {
     "not decided": "Train longer, or compare several widths by wf.width_check: exponents decide where "
     "one width cannot.",
 }
+# For models of others, which have no Parametrisation and whose steps wf.largest_stable_step does not know.
+GENERAL_ADVICE = {
+    "lazy": "To learn features: raise the learning rates of the hidden layers (and let them grow with the "
+    "width), or make the output smaller, with the learning rate raised by the square of that; longer "
+    "training helps too. To stay lazy: leave it.",
+    "feature-learning": "To be lazy instead: make the output larger, with the learning rate lowered by the "
+    "square of that, or the network wider at hidden rates that do not grow with the width.",
+    "unstable": "Lower the learning rate, most of all of the layer that moved most, or make the output "
+    "smaller.",
+    "not decided": "Train longer, or train several widths: where what moves in the hidden layers falls with "
+    "the width it is lazy, where it stays they learn (wf.width_check(make, widths) for JAX functions).",
+}
 
 
 class Verdict(NamedTuple):
@@ -36,10 +47,10 @@ class Verdict(NamedTuple):
     advice: str
 
 
-def judge(moved: Movement) -> Verdict:
-    """The verdict on one model before and after training."""
+def judge(moved: Movement, general: bool = False) -> Verdict:
+    """The verdict on one model before and after training; `general` for the advice on models of others."""
     word, reasons = _judged(moved)
-    return Verdict(word, tuple(reasons), ADVICE[word])
+    return Verdict(word, tuple(reasons), (GENERAL_ADVICE if general else ADVICE)[word])
 
 
 def _judged(moved: Movement) -> tuple[str, list[str]]:
@@ -56,16 +67,15 @@ def _judged(moved: Movement) -> tuple[str, list[str]]:
             f"the kernel moved by {kernel:.2g} < {SMALL:g} of its size",
             f"f and its linearisation differ by {gap:.2g} < {SMALL:g} of what f moved",
         ]
-    if kernel > KERNEL_MOVED and gap > GAP_OPEN:
+    if kernel > KERNEL_MOVED and gap > SMALL:
         return "feature-learning", [
             f"the kernel moved by {kernel:.2g} > {KERNEL_MOVED:g} of its size",
-            f"f and its linearisation differ by {gap:.2g} > {GAP_OPEN:g} of what f moved",
+            f"f and its linearisation differ by {gap:.2g} > {SMALL:g} of what f moved",
         ]
     return "not decided", [
         f"the kernel moved by {kernel:.2g} of its size (lazy below {SMALL:g}, features above "
         f"{KERNEL_MOVED:g})",
-        f"f and its linearisation differ by {gap:.2g} of what f moved (lazy below {SMALL:g}, features above "
-        f"{GAP_OPEN:g})",
+        f"f and its linearisation differ by {gap:.2g} of what f moved (threshold {SMALL:g})",
     ]
 
 

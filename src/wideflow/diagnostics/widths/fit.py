@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...parametrisations import Exponents
-from ..regime.verdicts import ADVICE, Verdict
+from ..regime.verdicts import ADVICE, GENERAL_ADVICE, Verdict
 from ..scaling import Slope, fit_slope, rms_and_error
 from .family_trial import Squares
 
@@ -86,7 +86,8 @@ def _curve(widths: Any, points: list[tuple[float, float]], predicted: float | No
 def judge_widths(fitted: dict[str, Curve], theory: bool) -> Verdict:
     """The verdict of the measured exponents alone; `theory` where h is known to be of size 1."""
     word, reasons = _judged(fitted, theory)
-    advice = ADVICE[word] if word != "not decided" else "Take wider networks, more seeds, or steps=2."
+    known = ADVICE if theory else GENERAL_ADVICE
+    advice = known[word] if word != "not decided" else "Take wider networks, more seeds, or steps=2."
     return Verdict(word, tuple(reasons), advice)
 
 

@@ -43,7 +43,7 @@ def checked_family(family: Any) -> Any:
 
 
 def checked_widths(widths: Sequence[int]) -> tuple[int, ...]:
-    if isinstance(widths, str) or not isinstance(widths, Iterable) or np.ndim(widths) == 0:  # type: ignore[arg-type]
+    if isinstance(widths, str) or not isinstance(widths, Iterable) or np.ndim(widths) == 0:
         raise ValueError(f"width_check takes several widths such as (32, 64, 128), got {widths!r}.")
     ns = tuple(count("each of widths", n, least=2) for n in widths)
     if len(ns) < 3 or sorted(set(ns)) != list(ns):
