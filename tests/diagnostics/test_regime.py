@@ -187,6 +187,21 @@ def test_figure(tmp_path):
     regime(product, pair(1.0, 1.0), pair(np.nan, 1.0), LINE).plot()  # nothing to show is no error
 
 
+def test_figure_of_long_names_and_weights_that_start_at_zero():
+    names = [f"encoder.layers.{i}.attention.projection.bias" for i in range(6)]
+    f = lambda p, x: x[:, 0] * (1 + sum(p.values()))
+    before, after = ({name: jnp.asarray(v) for name in names} for v in (0.0, 0.1))
+    figure = regime(f, before, after, LINE).plot()
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    assert [t.get_text() for t in axes.texts] == ["∞"] * 6  # |ΔW|/|W₀| of weights that start at 0
+    labels = axes.get_xticklabels()
+    assert all(label.get_rotation() > 0 for label in labels) and len({t.get_text() for t in labels}) == 6
+    for one in figure.axes:  # the legend lies above the panel, and hides no bar
+        assert one.get_legend().get_window_extent().y0 >= one.get_window_extent().y1
+        assert one.get_legend().get_window_extent().y1 <= figure.bbox.y1
+
+
 # --- errors --------------------------------------------------------------------------------------
 
 

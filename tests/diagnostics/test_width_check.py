@@ -9,6 +9,7 @@ import pytest
 
 import wideflow as wf
 from wideflow.diagnostics.widths.family_trial import FamilyTrial
+from wideflow.diagnostics.widths.figure import draw
 from wideflow.diagnostics.widths.fit import curves, judge_widths
 from wideflow.diagnostics.widths.function_trial import FunctionTrial
 from wideflow.diagnostics.widths.report import width_check
@@ -175,6 +176,24 @@ def test_without_features_the_kernel_must_decide():
         assert ("give features" in " ".join(verdict.reasons)) == (word == "not decided")
     squares[40]["Δf"][0] = np.inf
     assert judge_widths(curves((10, 20, 40), squares, None, 1), False).word == "unstable"
+
+
+def test_the_figure_has_panels_for_what_is_known():
+    squares = {n: {k: np.full(4, 1.0 / n) for k in ("f(0)", "f(t)", "Δf", "gap", "K")} for n in (10, 20, 40)}
+    for n in squares:
+        squares[n]["ΔK"] = np.full(4, 1.0 / n**2)
+    bare = draw((10, 20, 40), curves((10, 20, 40), squares, None, 1), "lazy")
+    assert len(bare.axes) == 2  # no hidden layers, no sizes of them
+    ticks = [v for v in bare.axes[0].get_yticks() if 40**-0.5 <= v <= 10**-0.5]
+    np.testing.assert_allclose(ticks, [0.2, 0.25, 0.3])  # from 0.158 to 0.316 only 0.2 is of 1, 2, 5
+    for n in squares:
+        squares[n] |= {f"{k}{i}{t}": np.ones(4) for i in range(1, 9) for k, t in (("Δh", ""), ("h", "(t)"))}
+    deep = draw((10, 20, 40), curves((10, 20, 40), squares, None, 1), "lazy")
+    looks = {(bars[0].get_color(), bars[0].get_marker()) for bars in deep.axes[0].containers}
+    assert len(looks) == 9  # eight layers and f
+    deep.canvas.draw()
+    for one in deep.axes:
+        assert one.get_legend().get_window_extent().y0 >= one.get_window_extent().y1
 
 
 # --- reports and errors --------------------------------------------------------------------------

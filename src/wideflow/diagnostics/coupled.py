@@ -17,6 +17,7 @@ from ..loop import evolve
 from ..run import Run
 from ..states.trainable import AbstractTrainable
 from .alignment import alignment, relative_movement, rms, target_of
+from .legible import legend_above, log_ticks
 
 
 @dataclass(frozen=True)
@@ -48,21 +49,22 @@ class Coupled:
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Both risks; movement of the kernel, whole and by layer; alignment with the labels."""
-        with panels(3) as (figure, axes):
+        with panels(3, height=3.6 + 0.1 * len(self.layers)) as (figure, axes):
             for i, (name, run) in enumerate((("K moves", self.moving), ("K frozen", self.frozen))):
                 axes[0].plot(run.t, run["risk"], color=COLOURS[i], ls=DASHES[i], label=name)
             axes[0].set(xlabel="time t", ylabel="risk R", yscale="log")
-            axes[0].legend()
+            log_ticks(axes[0].yaxis, np.concatenate([self.moving["risk"], self.frozen["risk"]]))
             axes[1].plot(self.t, self.movement, color=COLOURS[6], label="all layers")
             for i, (name, movement) in enumerate(self.layers.items()):
-                look = {"color": COLOURS[i % 6], "ls": DASHES[1 + i % 3]}
+                # i // 6 shifts the dash from one round of colours to the next: 18 different pairs
+                look = {"color": COLOURS[i % 6], "ls": DASHES[1 + (i + i // 6) % 3]}
                 axes[1].plot(self.t, movement, label=name, **look)
-            axes[1].set(xlabel="time t", ylabel="kernel movement ‖K$_t$ − K$_0$‖/‖K$_0$‖")
-            axes[1].legend()
+            axes[1].set(xlabel="time t", ylabel="‖K$_t$ − K$_0$‖/‖K$_0$‖")
             axes[2].plot(self.t, self.alignment, color=COLOURS[0], label="K moves")
             axes[2].axhline(self.alignment[0], color=COLOURS[1], ls="--", label="K frozen")
             axes[2].set(xlabel="time t", ylabel="alignment of K with yyᵀ")
-            axes[2].legend()
+            for one, title in zip(axes, ("risk", "kernel movement", "alignment"), strict=True):
+                legend_above(one, title, columns=2)
             if path is not None:
                 save(figure, path)
         return figure

@@ -1,47 +1,66 @@
 """The figure of a width check."""
 
+import re
 from typing import Any
 
 import numpy as np
 
 from ...figures import COLOURS, DASHES, panels
+from ..legible import legend_above, log_ticks
 from .fit import Curve
+
+_MARKERS = "os^Dv"
 
 
 def draw(widths: Any, curves: dict[str, Curve], verdict: str) -> Any:
-    """What moves, |Δh_l| and |Δf|, beside what is there, |h_l(t)|, and kernel movement and gap."""
+    """What moves, |Δh_l| and |Δf|, beside what is there, |h_l(t)| (where layers are known), and kernel
+    movement and gap."""
     changes = {name: c for name, c in curves.items() if name.startswith("Δ")}
     sizes = {name: c for name, c in curves.items() if name[0] == "h" and name.endswith("(t)")}
     rest = {name: curves[name] for name in ("kernel movement", "linearisation gap")}
-    with panels(3) as (figure, axes):
-        _lines(axes[0], widths, changes)
-        axes[0].set(title=f"what moves: {verdict}", ylabel="rms change")
-        _lines(axes[1], widths, sizes)
-        axes[1].set(title="what a check of sizes sees", ylabel="rms size")
-        _lines(axes[2], widths, rest)
-        axes[2].set(title="kernel and linearisation", ylabel="relative")
+    shown = [(changes, f"what moves: {verdict}", "rms change")]
+    shown += [(sizes, "what a check of sizes sees", "rms size")] if sizes else []
+    shown += [(rest, "kernel and linearisation", "relative")]
+    entries = max(len(one) for one, _, _ in shown) + 2
+    with panels(len(shown), height=3.3 + 0.19 * entries) as (figure, axes):
+        for one, (lines, title, label) in zip(axes, shown, strict=True):
+            _lines(one, widths, lines)
+            one.set_ylabel(label)
+            legend_above(one, title)
     return figure
 
 
 def _lines(axes: Any, widths: Any, curves: dict[str, Curve]) -> None:
     """Points, the fitted power law, and through the middle point the predicted one, dotted."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
     widths = np.asarray(widths, float)
-    for i, (name, c) in enumerate(curves.items()):
-        colour = COLOURS[i % len(COLOURS)]
-        if c.slope is None:
-            continue
-        axes.errorbar(widths, c.values, c.errors, fmt="o", ms=4, capsize=2, color=colour)
+    fitted = {name: c for name, c in curves.items() if c.slope is not None}
+    axes.set(xlabel="width n", xscale="log", yscale="log")
+    for i, (name, c) in enumerate(fitted.items()):
+        assert c.slope is not None
+        colour, marker = _look(name, i)
         wanted = "" if c.predicted is None else f", predicted {c.predicted:+g}"
-        label = f"{name}: {c.slope.value:+.2f} ± {c.slope.error:.2f}{wanted}"
-        axes.plot(widths, c.slope.at(widths), DASHES[1], color=colour, label=label)
+        label = f"{name}: n$^{{{c.slope.value:+.2f}}}$ ± {c.slope.error:.2f}{wanted}"
+        axes.errorbar(widths, c.values, c.errors, fmt=marker, ms=4, capsize=2, color=colour, label=label)
+        axes.plot(widths, c.slope.at(widths), DASHES[1], color=colour)
         if c.predicted is not None:
             middle = np.exp(np.mean(np.log(widths)))
             axes.plot(widths, c.slope.at(middle) * (widths / middle) ** c.predicted, DASHES[3], color=colour)
-    axes.set(xlabel="width n", xscale="log", yscale="log")
-    axes.set_xticks(widths, [f"{int(n)}" for n in widths])
-    axes.minorticks_off()
-    shown = np.concatenate([c.values for c in curves.values() if c.slope is not None] or [np.ones(1)])
-    ticks = np.geomspace(shown.min() / 1.2, shown.max() * 1.2, 5)
-    axes.set_yticks(ticks, [f"{v:.2g}" for v in ticks])
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize=8)
+    if fitted:
+        axes.plot([], [], DASHES[1], color="0.4", label="dashed: fitted power of n")
+    if any(c.predicted is not None for c in fitted.values()):
+        axes.plot([], [], DASHES[3], color="0.4", label="dotted: predicted power of n")
+    axes.xaxis.set_major_locator(FixedLocator(list(widths)))
+    axes.xaxis.set_major_formatter(lambda n, _: f"{n:g}")
+    axes.xaxis.set_minor_locator(NullLocator())
+    log_ticks(axes.yaxis, np.concatenate([np.ones(0), *(c.values for c in fitted.values())]))
+
+
+def _look(name: str, i: int) -> tuple[str, str]:
+    """A layer has one colour and marker in every panel, f is black."""
+    layer = re.search(r"h(\d+)", name)
+    if name == "Δf":
+        return COLOURS[6], "o"
+    at = int(layer[1]) - 1 if layer else i
+    return COLOURS[at % 6], _MARKERS[at // 6 % len(_MARKERS)]

@@ -117,7 +117,8 @@ def _judged(fitted: dict[str, Curve], theory: bool) -> tuple[str, list[str]]:
         stays = [] if still else [f"Δf {_says(fitted['Δf'])}"]
         return "feature-learning", [f"{says}: it stays at every width", *stays, *idle]
     missing = [] if moved else ["hidden layers decide sooner: give features(params, x)"]
-    return "not decided", [f"{says}, neither flat nor below {FALLS if moved else KERNEL_FALLS:g}", *missing]
+    bound = f"{FALLS if moved else KERNEL_FALLS:g} by {SIGMAS:g} error bars"
+    return "not decided", [f"{says}, neither flat nor below {bound}", *missing]
 
 
 def _exponent(curve: Curve) -> float:
