@@ -109,4 +109,4 @@ def pulled(state: AbstractTrainable, x: Array, signal: Array) -> Any:
 def half_square(parts: Any, trained: Any) -> Array:
     """½ Σ |part|² over the parts that are trained."""
     squares = jax.tree.map(lambda moves, p: jnp.sum(p**2) if moves else 0.0, trained, parts)
-    return 0.5 * sum(jax.tree.leaves(squares), jnp.zeros(()))
+    return jnp.asarray(0.5 * sum(jax.tree.leaves(squares)))
