@@ -256,3 +256,8 @@ def test_bad_input():
         width_check(lambda key, n: n, TWO, seeds=2, **data())
     with pytest.raises(ValueError, match="has data of its own for one output"):
         width_check(wf.MLP(4, 1, "tanh", outputs=2), TWO)
+
+
+def test_a_wide_error_bar_decides_nothing():
+    few = width_check(wf.MLP(4, 1, "tanh"), (16, 20, 24), seeds=4, **data())
+    assert few.verdict == "not decided", str(few)

@@ -165,6 +165,36 @@ def test_a_linear_model_keeps_its_kernel():
     assert pair.movement[1] < 1e-12 and pair.gap[1] < 1e-7  # the time steps' tolerance
 
 
+def test_late_times_and_equal_rows():
+    """Two equal rows with different labels: their difference is never learned, and nothing blows up."""
+    X, y, _ = data(m=6)
+    X, y = np.concatenate([X, X[:1]]), np.concatenate([y, y[:1] + 1])
+    for dtype, atol in (
+        (jnp.float64, 1e-9),
+        (jnp.float32, 2e-3),
+    ):  # condition 1e5 times rounding, or its root
+        P = wf.Problem(x=wf.Dataset(X, y), neuron=wf.Neuron("erf"))
+        net = wf.MLP(3, 1, "erf").sample(KEY, 40, dtype=dtype)
+        run = wf.evolve(wf.KernelFlow(wf.Risk(P)), net, [0.0, 1e9, 1e15])
+        mean = np.concatenate([[y[0] + 0.5], y[1:6], [y[0] + 0.5]])
+        np.testing.assert_allclose(run.states[1](X), mean, atol=atol)
+        np.testing.assert_allclose(run.states[2](X), mean, atol=atol)
+
+
+def test_a_large_scale_keeps_its_digits():
+    """The centred linearised network does not depend on α; the flow of the network nears it like 1/α."""
+    X, y, _ = data()
+    P = wf.Problem(x=wf.Dataset(X, y), neuron=wf.Neuron("tanh"))
+    R, family, ts = wf.Risk(P), wf.MLP(3, 1, "tanh"), [0.0, 1.0]
+    start = lambda alpha, dtype: family.sample(KEY, 32, alpha=alpha, centred=True, dtype=dtype)
+    step = wf.Linearised(wf.GradientDescent(R, step=0.05))
+    at = {a: wf.evolve(step, start(a, jnp.float32), ts).final(X) for a in (1.0, 1e3)}
+    # α times the rounding of f − f₀; with θ kept in place of θ − θ₀ it was a hundred times as much
+    np.testing.assert_allclose(at[1e3], at[1.0], atol=1e-4)
+    gaps = [wf.coupled(R, start(a, jnp.float64), ts).gap[1] for a in (1e2, 1e4)]
+    assert -1.1 < np.log(gaps[1] / gaps[0]) / np.log(100) < -0.9  # corrections are of relative size 1/α
+
+
 def test_a_lazy_run_is_kept(tmp_path):
     P, net = problem(), wf.MLP(3, 1, "erf").sample(KEY, 5)
     run = wf.evolve(wf.KernelFlow(wf.Risk(P)), net, TS, checkpoint=tmp_path / "a")

@@ -34,7 +34,7 @@ def as_network(particles, family, parametrisation):
 @pytest.mark.parametrize("exponent", [1.0, 0.5, 0.75])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_two_layers_are_particles(exponent, outputs):
-    """f and every step of descent, Adam and noise-free Langevin agree with those of wf.Particles of the
+    """f and every step of descent, SGD and noise-free Langevin agree with those of wf.Particles of the
     scale α = n^{1−exponent}, to the rounding of sums of 50 terms over 50 steps."""
     P, n = problem(outputs=outputs), 50
     R, rho = wf.Risk(P), wf.init(P).sample(KEY, n, alpha=n ** (1 - exponent))
@@ -117,8 +117,8 @@ def test_symmetry_of_the_parametrisation(name, optimiser):
     R, rng, ts = wf.Risk(P) + 0.1 * wf.SecondMoment(), np.random.default_rng(0), np.array([0.0, 0.2])
     base, start = getattr(wf.Parametrisation, name)(3, optimiser=optimiser), {"optimiser": optimiser}
     x = jax.random.normal(KEY, (6, 4))
-    if optimiser == "adam":  # decay would enter Adam's moments; eps would not scale with the gradient
-        methods = [wf.Adam(wf.Risk(P), step=0.01, eps=1e-30)]
+    if optimiser == "adam":  # an eps would not scale with the gradient
+        methods = [wf.Adam(wf.Risk(P), step=0.01, eps=1e-30, decay=0.3)]
     else:
         methods = [wf.SGD(R, step=0.01, batch=4), wf.Langevin(R, step=0.01, beta=20.0)]
     for method in methods:
@@ -203,6 +203,14 @@ def test_the_parametrisation_of_a_network_answers_too():
         rule = wf.MLP(4, 2, "tanh").sample(KEY, 4, "mup", dtype=dtype).parametrisation
         assert rule.regime().verdict == "feature" and rule.exponents().r == 0.0
         assert rule.equivalent(wf.Parametrisation.mup(2))
+
+
+def test_the_energy_of_decay_has_its_velocity():
+    net = wf.MLP(4, 2, "tanh", bias=0.3).sample(KEY, 5, "standard")
+    force = jax.grad(lambda parts: wf.SecondMoment().value(net.with_parts(parts)))(net.parts)
+    want = jax.tree.map(lambda g, rate: -g * rate, force, net.rates())
+    for a, b in zip(jax.tree.leaves(wf.SecondMoment().velocity(net)), jax.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
 BAD = [

@@ -14,6 +14,8 @@ from ..functionals.base import AbstractFunctional
 from ..states.trainable import AbstractTrainable
 from .base import AbstractDynamics, Info, check_functional, is_finite, not_trainable
 
+_LEAST = 32  # roundings of θ: an error estimate is itself rounded
+
 
 def _tolerance(name: str) -> Callable[[Any], float | None]:
     return lambda v: None if v is None else positive(f"GradientFlow({name})", v)
@@ -39,10 +41,11 @@ class GradientFlow(AbstractDynamics):
     """θ̇_j = −(1/α)∇Ψ(θ_j; ρ_t), the Wasserstein gradient flow of the functional's energy. Where θ has a
     domain (radii of a reduced problem are not negative), a particle that reaches its end is held there.
 
-    Each step keeps its estimated error below atol + rtol·|θ| (root mean square over all
-    coordinates); by default rtol is 1e-6 in float64 and 1e-4 in float32, whose rounding would
-    otherwise rule the steps, and atol is rtol/100. A velocity that is not smooth (relu on data, a path
-    norm) takes many small steps: ask for less there, or take `wf.GradientDescent`.
+    Each step keeps its estimated error below (atol + rtol·|θ|)/max(1, α), root mean square over all
+    coordinates: θ moves by 1/α for F to move by order 1, so that in float32 digits run out at α ≳ 10³.
+    By default rtol is 1e-6 in float64 and 1e-4 in float32, whose rounding would otherwise rule the steps, and
+    atol is rtol/100. A velocity that is not smooth (relu on data, a path norm) takes many small steps: ask for
+    less there, or take `wf.GradientDescent`.
 
     The steps do not depend on the saved times: a state between two steps comes from the method's own
     dense output, whose error is of the order of the controlled one. `solver` is a diffrax solver with
@@ -75,7 +78,11 @@ class GradientFlow(AbstractDynamics):
         """(rtol, atol) for this state's precision."""
         digits = 1e-6 if jnp.finfo(state.dtype).eps < 1e-10 else 1e-4
         rtol = digits if self.rtol is None else self.rtol
-        return rtol, rtol / 100 if self.atol is None else self.atol
+        atol = rtol / 100 if self.atol is None else self.atol
+        # F = αf moves by order 1 while θ moves by 1/α, so that an error of θ counts α times; below `least`
+        # the rounding of θ would reject every step
+        share, least = 1 / jnp.maximum(1.0, jnp.max(state.alpha)), _LEAST * jnp.finfo(state.dtype).eps
+        return jnp.maximum(rtol * share, jnp.minimum(rtol, least)), atol * share
 
     def init(self, state, key):
         if not isinstance(state, AbstractTrainable):

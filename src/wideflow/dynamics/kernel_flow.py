@@ -65,10 +65,11 @@ class Carry(eqx.Module):
 class KernelFlow(AbstractDynamics):
     """u̇ = −K diag(ω) u on the data, K frozen at the start: f_t = f₀ + K c_t, ċ = ω u (u = −ℓ'(f, y)).
 
-    For the squared loss u_t = exp(−KΩt)u₀, from one eigendecomposition and without time steps; for other
-    losses by an adaptive ODE method to `rtol`. It starts from a network or particles, whose own kernel is
-    then frozen (the states of the run are `wf.Linearisation`), or from a `wf.KernelFunction` such as that of
-    an infinite-width kernel. It needs a risk on data, wf.Data() or wf.Sample(m)."""
+    For the squared loss u_t = exp(−KΩt)u₀, from one eigendecomposition and without time steps (directions
+    whose eigenvalue is below the rounding of K are not learned: late times want float64); for other losses by
+    an adaptive ODE method to `rtol`. It starts from a network or particles, whose own kernel is then frozen
+    (the states of the run are `wf.Linearisation`), or from a `wf.KernelFunction` such as that of an infinite-width
+    kernel. It needs a risk on data, wf.Data() or wf.Sample(m)."""
 
     functional: Risk
     rtol: float | None = eqx.field(default=None, kw_only=True)
@@ -101,9 +102,12 @@ class KernelFlow(AbstractDynamics):
             ode = self._flow.init(OnNodes(c, f0, gram), key)
             return Carry(zero, state, zero, zero, zero, ode)
         root = _each_output(jnp.sqrt(data.weights.astype(gram.dtype)), f0)
-        values, vectors = jnp.linalg.eigh(root[:, None] * gram * root)
-        u = (data.y.astype(gram.dtype) - f0).reshape(-1)
-        return Carry(zero, state, jnp.maximum(values, 0.0), vectors, vectors.T @ (root * u), None)
+        values, vectors = np.linalg.eigh(np.asarray(root[:, None] * gram * root, np.float64))
+        # an eigenvalue below the rounding of K is none: its direction of u is not learned
+        rounding = len(values) * jnp.finfo(gram.dtype).eps * values[-1]
+        values = jnp.asarray(np.where(values > rounding, values, 0.0), gram.dtype)
+        u, vectors = (data.y.astype(gram.dtype) - f0).reshape(-1), jnp.asarray(vectors, gram.dtype)
+        return Carry(zero, state, values, vectors, vectors.T @ (root * u), None)
 
     @property
     def _flow(self) -> GradientFlow:
@@ -169,10 +173,11 @@ def _each_output(weights: Array, f: Array) -> Array:
 
 @eqx.filter_jit
 def _coefficients(carry: Carry, t: Array, weights: Array) -> Array:
-    """c_t = √Ω Q (1 − e^{−Λt})/Λ Qᵀ√Ω u₀; at Λ = 0 the factor is t."""
-    decay = carry.eigenvalues * t
+    """c_t = √Ω Q (1 − e^{−Λt})/Λ Qᵀ√Ω u₀; where Λ = 0 nothing is learned, and c is left at 0 there."""
+    decay, learned = carry.eigenvalues * t, carry.eigenvalues > 0
     small = decay < jnp.finfo(decay.dtype).eps
-    factor = jnp.where(small, t, -jnp.expm1(-decay) / jnp.where(small, 1.0, carry.eigenvalues))
+    factor = jnp.where(small, t, -jnp.expm1(-decay) / jnp.where(learned, carry.eigenvalues, 1.0))
+    factor = jnp.where(learned, factor, 0.0)
     root = jnp.sqrt(weights.astype(decay.dtype))
     root = jnp.repeat(root, decay.size // root.size)
     return root * (carry.vectors @ (factor * carry.residual))
@@ -183,4 +188,5 @@ def _with_coefficients(start: Any, x: Array, c: Array) -> Any:
         before = start if start.x is not None else start.start
         return KernelFunction(start.kernel, start.outputs, before, x, c)
     at = start.at if isinstance(start, Linearisation) else start
-    return Linearisation(at, start.moved(pulled(at, x, c)).parts)
+    begun = start if isinstance(start, Linearisation) else Linearisation(start)
+    return begun.moved(pulled(at, x, c))

@@ -45,9 +45,11 @@ def Adam(  # noqa: N802
     b1: float = 0.9,
     b2: float = 0.999,
     eps: float = 1e-8,
+    decay: float = 0.0,
 ) -> Descent:
-    """Adam with learning rate `step`."""
-    rule = Preconditioned(_adam(b1, b2, eps))
+    """Adam with learning rate `step`: θ ← θ − η · rate · m̂/(√v̂ + ε) − ηλθ. Decay λ is apart from the moments
+    and scales with a network's parametrisation; a penalty R + λ·SecondMoment() would enter the moments."""
+    rule = Preconditioned(_adam(b1, b2, eps), positive("decay", decay, zero=True))
     batches = batches_for(functional, batch, one_pass)
     return Descent(functional, step, batches, rule, "Adam", ("kingma2015",))
 

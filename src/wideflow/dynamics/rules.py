@@ -88,9 +88,11 @@ class OptaxRule(AbstractRule):
 
 
 class Preconditioned(AbstractRule):
-    """θ ← θ − η · rate · transform(gradient), for an optax transformation that holds no step size."""
+    """θ ← θ − η · rate · transform(gradient) − ηλθ, for an optax transformation that holds no step. Decay
+    λ is apart from the gradient, whose size drops out."""
 
     transform: Any = eqx.field(static=True)
+    decay: float = 0.0
 
     @property
     def scale_free(self):
@@ -101,5 +103,6 @@ class Preconditioned(AbstractRule):
 
     def update(self, drift, state, memory, key, step):
         direction, memory = self.transform.update(_gradient(drift, state), memory, state.parts)
-        direction = jax.tree.map(jnp.multiply, direction, state.rates())
+        total = lambda d, rate, p, moves: d * rate + self.decay * p if moves else jnp.zeros_like(d)
+        direction = jax.tree.map(total, direction, state.rates(), state.position(), state.trained())
         return state.moved(direction, -jnp.asarray(step, state.dtype)), memory

@@ -75,7 +75,7 @@ class SecondMoment(AbstractFunctional):
 
     def drift(self, state, scale=1.0):
         force = lambda moves, p: -scale * p if moves else jnp.zeros_like(p)
-        return jax.tree.map(force, state.trained(), state.parts)
+        return jax.tree.map(force, state.trained(), state.position())
 
     def on(self, nodes):
         return self

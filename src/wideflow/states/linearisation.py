@@ -3,13 +3,15 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .trainable import AbstractTrainable
 
 
 class Linearisation(AbstractTrainable):
-    """f_lin(x) = f(x; θ₀) + ⟨∇f(x; θ₀), θ − θ₀⟩: its kernel is that of the state `at` θ₀, and stays."""
+    """f_lin(x) = f(x; θ₀) + ⟨∇f(x; θ₀), θ − θ₀⟩: its kernel is that of the state `at` θ₀, and stays. What is
+    kept is the displacement θ − θ₀, which at a large α would be lost in the rounding of θ."""
 
     parts: Any
     at: AbstractTrainable
@@ -17,7 +19,9 @@ class Linearisation(AbstractTrainable):
     def __init__(self, at: AbstractTrainable, parts: Any = None):
         if isinstance(at, Linearisation) or not isinstance(at, AbstractTrainable):
             raise ValueError(f"Only a network or particles can be linearised, got a {type(at).__name__}.")
-        self.at, self.parts = at, at.parts if parts is None else parts
+        self.at, self.parts = at, jax.tree.map(jnp.zeros_like, at.parts)
+        if parts is not None:
+            self.parts = jax.tree.map(lambda p, p0: p - p0, parts, at.parts)
 
     def __repr__(self) -> str:
         return f"Linearisation({self.at!r})"
@@ -36,9 +40,14 @@ class Linearisation(AbstractTrainable):
         return self.at.dtype
 
     def __call__(self, x):
-        moved = jax.tree.map(lambda p, p0: p - p0, self.parts, self.at.parts)
-        f0, change = jax.jvp(lambda parts: self.at.with_parts(parts)(x), (self.at.parts,), (moved,))
+        f0, change = jax.jvp(lambda parts: self.at.with_parts(parts)(x), (self.at.parts,), (self.parts,))
         return f0 + change
+
+    def position(self):
+        return jax.tree.map(lambda p0, moved: p0 + moved, self.at.parts, self.parts)
+
+    def at_position(self, theta):
+        return self.with_parts(jax.tree.map(lambda p, p0: p - p0, theta, self.at.parts))
 
     def pull(self, x, signal):
         return self.at.pull(x, signal)
@@ -50,7 +59,7 @@ class Linearisation(AbstractTrainable):
         return self.at.normal(key)
 
     def second_moment(self):
-        return self.at.with_parts(self.parts).second_moment()
+        return self.at.with_parts(self.position()).second_moment()
 
     def trained(self):
         return self.at.trained()

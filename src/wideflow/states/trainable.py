@@ -89,6 +89,14 @@ class AbstractTrainable(eqx.Module):
         object.__setattr__(other, "parts", parts)
         return other
 
+    def position(self) -> Any:
+        """θ itself, in parts; a state may keep its displacement from a start instead."""
+        return self.parts
+
+    def at_position(self, theta: Any) -> Any:
+        """The same state at another θ."""
+        return self.with_parts(theta)
+
     def moved(self, velocity: Any, by: Any = 1.0) -> Any:
         """Every part moved: parts + by · velocity."""
         return self.with_parts(jax.tree.map(lambda p, v: p + by * v, self.parts, velocity))

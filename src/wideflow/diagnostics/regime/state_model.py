@@ -34,7 +34,13 @@ def state_model(before: Any, after: Any, x: Any) -> JaxModel:
     features = _Features(without[0]) if _has_features(before) else None
     names, kernels = _names(before), _Kernels(before)
     return JaxModel(
-        _Predict(without[0]), before.parts, after.parts, x, features=features, names=names, kernels=kernels
+        _Predict(without[0]),
+        before.position(),
+        after.position(),
+        x,
+        features=features,
+        names=names,
+        kernels=kernels,
     )
 
 
@@ -44,7 +50,7 @@ class _Predict(eqx.Module):
     state: Any
 
     def __call__(self, parts: Any, x: Any) -> Any:
-        return self.state.with_parts(parts)(x)
+        return self.state.at_position(parts)(x)
 
 
 class _Features(eqx.Module):
@@ -53,7 +59,7 @@ class _Features(eqx.Module):
     state: Any
 
     def __call__(self, parts: Any, x: Any) -> Any:
-        state = self.state.with_parts(parts)
+        state = self.state.at_position(parts)
         if isinstance(state, Network):
             return list(state.features(x))
         h = x.astype(state.dtype) @ parts.w
@@ -67,7 +73,7 @@ class _Kernels:
         self.state = state
 
     def __call__(self, parts: Any, x: np.ndarray) -> dict[str, np.ndarray]:
-        kernels = tangent_kernels(self.state.with_parts(parts), jnp.asarray(x), form="trace")
+        kernels = tangent_kernels(self.state.at_position(parts), jnp.asarray(x), form="trace")
         return {name or "θ": np.asarray(K) for name, K in kernels.items()}
 
 

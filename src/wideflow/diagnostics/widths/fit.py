@@ -18,6 +18,7 @@ FALLS = -0.25
 # mean does not move at first order), and that of a lazy one falls like n^−½ to n^−1.
 KERNEL_FALLS = -0.75
 SIGMAS = 2.0
+KNOWN = 0.25  # an exponent with a wider bar, from few seeds or widths close together, decides nothing
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ def _judged(fitted: dict[str, Curve], theory: bool) -> tuple[str, list[str]]:
     moved = [name for name in fitted if name.startswith("Δh")]
     off = [name for name in ("f(0)", "Δf", *sized, *moved) if _low(fitted[name]) > GROWS]
     off += [name for name in sized if theory and _high(fitted[name]) < -GROWS]
+    off = [name for name in off if _error(fitted[name]) <= KNOWN]
     if off:
         return "unstable", [f"{name} {_says(fitted[name])}, not {_wanted(name)}" for name in off]
     decides = moved or ["kernel movement"]
@@ -113,11 +115,13 @@ def _judged(fitted: dict[str, Curve], theory: bool) -> tuple[str, list[str]]:
     if _high(fitted[top]) < (FALLS if moved else KERNEL_FALLS):
         stays = [] if still else [f"Δf {_says(fitted['Δf'])}"]
         return "lazy", [f"{says}: it vanishes with the width", *stays, *idle]
-    if abs(_exponent(fitted[top])) <= FLAT + SIGMAS * _error(fitted[top]):
+    if abs(_exponent(fitted[top])) <= FLAT + SIGMAS * _error(fitted[top]) and _error(fitted[top]) <= FLAT / 2:
         stays = [] if still else [f"Δf {_says(fitted['Δf'])}"]
         return "feature-learning", [f"{says}: it stays at every width", *stays, *idle]
     missing = [] if moved else ["hidden layers decide sooner: give features(params, x)"]
     bound = f"{FALLS if moved else KERNEL_FALLS:g} by {SIGMAS:g} error bars"
+    if _error(fitted[top]) > FLAT / 2:
+        return "not decided", [f"{says}: the error bar is above {FLAT / 2:g}", *missing]
     return "not decided", [f"{says}, neither flat nor below {bound}", *missing]
 
 
