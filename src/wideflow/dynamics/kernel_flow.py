@@ -66,10 +66,10 @@ class KernelFlow(AbstractDynamics):
     """u̇ = −K diag(ω) u on the data, K frozen at the start: f_t = f₀ + K c_t, ċ = ω u (u = −ℓ'(f, y)).
 
     For the squared loss u_t = exp(−KΩt)u₀, from one eigendecomposition and without time steps (directions
-    whose eigenvalue is below the rounding of K are not learned: late times want float64); for other losses by
-    an adaptive ODE method to `rtol`. It starts from a network or particles, whose own kernel is then frozen
-    (the states of the run are `wf.Linearisation`), or from a `wf.KernelFunction` such as that of an infinite-width
-    kernel. It needs a risk on data, wf.Data() or wf.Sample(m)."""
+    whose eigenvalue is below the rounding of K are not learned: late times want float64); for other losses
+    by an adaptive ODE method to `rtol`. It starts from a network or particles, whose own kernel is then
+    frozen (the states of the run are `wf.Linearisation`), or from a `wf.KernelFunction` such as that of an
+    infinite-width kernel. It needs a risk on data, wf.Data() or wf.Sample(m)."""
 
     functional: Risk
     rtol: float | None = eqx.field(default=None, kw_only=True)
