@@ -10,10 +10,12 @@ from wideflow.experiments.__main__ import EXPERIMENTS, main
 # Minutes each, so that `make experiments` runs them and not the tests. What they rest on is tested here or in
 # files of their own by smaller cases, and in tests/mean_field to all digits.
 LONG = {
+    "sgd-tracks-flow",
     "three-ways",
     "limit-digits",
     "two-gaussians-dynamics",
     "two-gaussians-threshold",
+    "two-gaussians-failure",
     "abc-lattice",
     "lazy-to-mean-field",
     "lazy-threshold",
