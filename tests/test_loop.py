@@ -1,12 +1,9 @@
 """The one loop: interruptions, pieces, refusals, divergence. What it keeps is what it would have been."""
 
-import contextlib
-import errno
 import itertools
 import os
 import re
 from dataclasses import replace
-from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +11,7 @@ import numpy as np
 import pytest
 
 import wideflow as wf
+from loop_cases import ctrl_c, small
 from store.cases import CASES, assert_begins, assert_same_bits
 from wideflow import checkpoint as checkpoint_module
 from wideflow import loop, progress
@@ -22,20 +20,6 @@ from wideflow.functionals import engine
 from wideflow.store import folder
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-
-
-@pytest.fixture(scope="module")
-def whole():
-    """The uninterrupted run of each case, made once."""
-    made = {}
-
-    def of(case, rows=5):
-        if (case.name, rows) not in made:
-            made[case.name, rows] = wf.evolve(**case.call(rows))
-            assert made[case.name, rows].status == "ok"
-        return made[case.name, rows]
-
-    return of
 
 
 @pytest.fixture
@@ -47,20 +31,6 @@ def pieces(monkeypatch):
         monkeypatch.setattr(loop, "_PIECE", (0.0, np.inf))
 
     return cut
-
-
-@contextlib.contextmanager
-def ctrl_c(at):
-    """Ctrl-C at the `at`-th sign of progress: after a piece of an interval or a saved time."""
-    count = itertools.count()
-
-    def update(t, risk=None):
-        if next(count) == at:
-            raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "bar", lambda *_: contextlib.nullcontext(update))
-        yield
 
 
 # --- stopping and going on -----------------------------------------------------------------------
@@ -216,176 +186,6 @@ def test_a_second_ctrl_c_loses_nothing(whole, monkeypatch, tmp_path):
     assert run.status == "interrupted" and "in the last save" in run.message
     assert len(run.rows) >= 1
     assert_begins(run, whole(case))
-
-
-# --- what the folder holds -----------------------------------------------------------------------
-
-
-def test_a_finished_run_is_returned_without_work(whole, monkeypatch, tmp_path):
-    case = CASES["SGD-data"]
-    call = case.call() | {"checkpoint": tmp_path}
-    assert_same_bits(wf.evolve(**call), whole(case))
-    before = {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in tmp_path.iterdir()}
-
-    monkeypatch.setattr(wf.Descent, "advance", lambda *args: pytest.fail("work was done"))
-    assert_same_bits(wf.evolve(**call), whole(case))
-    assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in tmp_path.iterdir()} == before
-
-
-def sine(factor):
-    def target(x):
-        return factor * jnp.sin(x[0])
-
-    return target
-
-
-def cosine():
-    def target(x):
-        return jnp.cos(x[0])
-
-    return target
-
-
-@cache
-def sampled_risk(make, *args):
-    problem = wf.Problem(x=wf.Gaussian(1), target=make(*args), neuron=wf.Neuron("tanh"))
-    return wf.Risk(problem, wf.Sample(8))
-
-
-def small(target=(sine, 1.0), step=0.1, width=3, seed=0, ts=(0.0, 0.5, 1.0), **more):
-    risk = sampled_risk(*target)
-    start = wf.init(risk.problem).sample(jax.random.key(1), width)
-    key = jax.random.key(seed)
-    return {"dynamics": wf.GradientDescent(risk, step), "state": start, "ts": ts, "key": key} | more
-
-
-OTHERS = {
-    "step": (dict(step=0.05), "problem or dynamics"),
-    "closure of the target": (dict(target=(sine, 1.0 + 1e-15)), "problem or dynamics"),
-    "code of the target": (dict(target=(cosine,)), "problem or dynamics"),
-    "width": (dict(width=4), "start"),
-    "key": (dict(seed=1), "key"),
-    "ts": (dict(ts=(0.0, 0.5, 1.1)), "times"),
-    "more ts": (dict(ts=(0.0, 0.5, 1.0, 1.5)), "times"),
-    "snapshots": (dict(snapshots=False), "times"),
-    "observers": (dict(observe={"x": lambda t, s: 1.0}), "observers"),
-}
-
-
-@pytest.fixture
-def finished(tmp_path):
-    """The folder of a small run, finished."""
-    wf.evolve(**small(), checkpoint=tmp_path / "finished")
-    return tmp_path / "finished"
-
-
-@pytest.mark.parametrize("other, part", OTHERS.values(), ids=OTHERS)
-def test_another_run_in_the_folder_is_refused(other, part, finished):
-    before = {p: p.read_bytes() for p in finished.iterdir()}
-    with pytest.raises(ValueError, match=f"{finished} holds another run: other {part}. .*folder of its own"):
-        wf.evolve(**small(**other), checkpoint=finished)
-    assert {p: p.read_bytes() for p in finished.iterdir()} == before
-
-
-def test_the_same_run_made_anew_is_not_refused(finished):
-    """Other objects, the same problem: nothing in a fingerprint is an address."""
-    sampled_risk.cache_clear()
-    assert wf.evolve(**small(), checkpoint=finished).status == "ok"
-
-
-def test_times_that_snap_to_the_same_steps_are_the_same_run(finished):
-    run = wf.evolve(**small(ts=(0.01, 0.49, 1.04)), checkpoint=finished)
-    assert np.array_equal(run.t, np.array([0, 5, 10]) * 0.1)
-
-
-def test_a_saved_run_is_no_checkpoint(tmp_path):
-    wf.evolve(**small()).save(tmp_path)
-    with pytest.raises(ValueError, match="holds a run that was saved by hand"):
-        wf.evolve(**small(), checkpoint=tmp_path)
-
-
-def test_other_settings_of_jax_are_refused(finished):
-    """Another generator, other draws: going on would mix two of them."""
-    call = small()
-    other = jax.threefry_partitionable(not jax.config.jax_threefry_partitionable)
-    with other, pytest.raises(ValueError, match="other settings of jax"):
-        wf.evolve(**call, checkpoint=finished)
-
-
-def test_other_versions_are_told(monkeypatch, tmp_path):
-    with ctrl_c(2):
-        wf.evolve(**small(), checkpoint=tmp_path)
-    monkeypatch.setattr(checkpoint_module, "versions", lambda: {"jax": "99.0"})
-    with pytest.warns(UserWarning, match=rf"other versions \(jax {re.escape(jax.__version__)} → 99\.0\)"):
-        run = wf.evolve(**small(), checkpoint=tmp_path)
-    assert run.status == "ok"
-
-
-def test_a_damaged_checkpoint_is_not_gone_on_from(tmp_path):
-    with ctrl_c(2):
-        wf.evolve(**small(), checkpoint=tmp_path)
-    (carry,) = tmp_path.glob("carry-*")
-    carry.write_bytes(carry.read_bytes()[:-1])
-    with pytest.raises(folder.DamagedError, match=carry.name):
-        wf.evolve(**small(), checkpoint=tmp_path)
-
-
-@pytest.mark.parametrize("every", [0.0, 1e9])
-def test_a_full_disk_does_not_end_the_run(every, whole, monkeypatch, tmp_path):
-    """The disk fills up after the second save; everything is computed, the second save stays."""
-    case = CASES["Adam"]
-    with ctrl_c(2):
-        first = wf.evolve(**case.call(), checkpoint=tmp_path)
-
-    def full(descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch, pytest.warns(UserWarning, match=r"could not be written .*No space"):
-        patch.setattr(os, "fsync", full)
-        run = wf.evolve(**case.call(), checkpoint=wf.Checkpoint(tmp_path, every=every))
-    assert_same_bits(run, whole(case))
-    assert "No space left" in run.info["checkpoint_error"]
-    assert_same_bits(wf.load(tmp_path), first)
-    # with room again, the same call finishes the folder too
-    again = wf.evolve(**case.call(), checkpoint=tmp_path)
-    assert_same_bits(again, whole(case))
-    assert "checkpoint_error" not in again.info
-    assert_same_bits(wf.load(tmp_path), again)
-
-
-def test_a_disk_that_has_room_again(whole, monkeypatch, tmp_path):
-    case, fsync, count = CASES["Adam"], os.fsync, itertools.count()
-
-    def full_for_a_while(descriptor):
-        if next(count) < 4:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return fsync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", full_for_a_while)
-    with pytest.warns(UserWarning, match="could not be written"):
-        run = wf.evolve(**case.call(), checkpoint=wf.Checkpoint(tmp_path, every=0.0))
-    assert "checkpoint_error" not in run.info
-    assert_same_bits(wf.load(tmp_path), whole(case))
-
-
-def test_saves_are_made_when_they_are_due(monkeypatch, tmp_path):
-    """By the clock, not by the number of steps; a failed save is not tried again at once."""
-    now, writes = [0.0], []
-    monkeypatch.setattr(checkpoint_module.time, "monotonic", lambda: now[0])
-    ledger = checkpoint_module.Ledger(wf.Checkpoint(tmp_path, every=10.0), {})
-
-    def fail(*args):
-        writes.append(now[0])
-        now[0] += 2.0  # a save takes two seconds
-        raise OSError
-
-    monkeypatch.setattr(checkpoint_module, "put_state", fail)
-    for _ in range(40):
-        now[0] += 1.0
-        if ledger.due():
-            with pytest.raises(OSError):
-                ledger.write(wf.Run((), None), None)
-    assert writes == [10.0, 22.0, 34.0, 46.0]
 
 
 # --- when it goes wrong --------------------------------------------------------------------------

@@ -18,6 +18,21 @@ from .base import AbstractFunctional
 
 
 class AbstractPenalty(AbstractFunctional):
+    """A functional without an expectation over data."""
+
+    def on(self, nodes):
+        return self
+
+    @property
+    def problem(self):
+        return None
+
+    @property
+    def sample(self):
+        return None
+
+
+class AbstractIntegral(AbstractPenalty):
     """F(ρ) = ∫q(θ)ρ(dθ). Parts of θ that are not trained feel no force."""
 
     @abc.abstractmethod
@@ -47,19 +62,8 @@ class AbstractPenalty(AbstractFunctional):
         trained = neuron.trained(parts)
         return jax.tree.map(lambda moves, f: -scale * f if moves else jnp.zeros_like(f), trained, force)
 
-    def on(self, nodes):
-        return self
 
-    @property
-    def problem(self):
-        return None
-
-    @property
-    def sample(self):
-        return None
-
-
-class SecondMoment(AbstractFunctional):
+class SecondMoment(AbstractPenalty):
     """½∫|θ|²dρ over the trained coordinates: the L2 penalty, whose velocity is −θ. For a network of any depth
     it is the energy whose flow, at the rates of its layers, is −W (½Σ|W_l|²/rate_l)."""
 
@@ -77,17 +81,6 @@ class SecondMoment(AbstractFunctional):
         force = lambda moves, p: -scale * p if moves else jnp.zeros_like(p)
         return jax.tree.map(force, state.trained(), state.position())
 
-    def on(self, nodes):
-        return self
-
-    @property
-    def problem(self):
-        return None
-
-    @property
-    def sample(self):
-        return None
-
 
 def _norm(*vectors: Array) -> Array:
     """Euclidean norm of the joined vectors, with gradient 0 at 0."""
@@ -95,7 +88,7 @@ def _norm(*vectors: Array) -> Array:
     return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
 
 
-class PathNorm(AbstractPenalty):
+class PathNorm(AbstractIntegral):
     """∫|a||(w, b)|dρ, which bounds the variation norm of f/α for a homogeneous φ."""
 
     def q(self, parts, neuron):
@@ -107,7 +100,7 @@ class PathNorm(AbstractPenalty):
         return inner if parts.a is None else _norm(parts.a) * inner
 
 
-class RadialEntropy(AbstractPenalty):
+class RadialEntropy(AbstractIntegral):
     """−Σ_i (d_i − 1) ∫log r_i dρ̄: minus the logarithm of the area of the spheres that reduced particles
     stand for. 1/β times this is what noise at inverse temperature β adds to the reduced energy, so that
     r_i drifts by (d_i − 1)/(β r_i)."""
@@ -118,7 +111,7 @@ class RadialEntropy(AbstractPenalty):
         return -jnp.sum((dims - 1) * jnp.log(jnp.abs(parts.w[-len(neuron.blocks) :])))
 
 
-class Moment(AbstractPenalty):
+class Moment(AbstractIntegral):
     """∫q(θ)dρ for any differentiable JAX function q of one θ ∈ R^D."""
 
     fn: Callable[[Array], Array] = eqx.field(static=True, converter=lambda fn: function("Moment(fn)", fn))
