@@ -1,0 +1,42 @@
+"""What all parts of a spec share: no unknown keys, no silent conversions, short forms."""
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+Dimension = Annotated[float, Field(ge=1)]  # a whole number or inf, which the laws themselves check
+
+
+class Part(BaseModel):
+    """A table of a spec. Keys that it does not know are errors; numbers are not made of strings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Short(Part):
+    """A table that may be written as one value, that of its field `short`: `"erf"` for `{name = "erf"}`."""
+
+    short: ClassVar[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lengthened(cls, value: Any) -> Any:
+        return value if isinstance(value, dict | cls) else {cls.short: value}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        table = handler.resolve_ref_schema(handler(core))
+        return {"anyOf": [table["properties"][cls.short], table]}
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+# `width = 300` for `width = [300]`
+Listed = BeforeValidator(_listed)
