@@ -1,15 +1,34 @@
 """What all parts of a spec share: no unknown keys, no silent conversions, short forms."""
 
+import math
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
-Dimension = Annotated[float, Field(ge=1)]  # a whole number or inf, which the laws themselves check
+
+
+def _whole_or_inf(value: float) -> float:
+    if value == math.inf:
+        return value
+    if not math.isfinite(value) or value != int(value):
+        raise ValueError(f"must be a whole number or inf, got {value}")
+    return int(value)
+
+
+Dimension = Annotated[float, Field(ge=1), AfterValidator(_whole_or_inf)]
 
 
 class Part(BaseModel):

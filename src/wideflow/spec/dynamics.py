@@ -18,6 +18,9 @@ class Exponents(Part):
     c: list[Number] = Field(min_length=2, description="rate n^−c of each layer")
 
 
+Scaling = ParametrisationName | Exponents
+
+
 class Method(Part):
     """What every method has."""
 
@@ -31,8 +34,8 @@ class Trained(Method):
     alpha: Annotated[list[Scale], Listed, Field(min_length=1)] | None = Field(
         None, description='scale α of the output, or several; "sqrt(n)" is the NTK scale. 1 by default'
     )
-    parametrisation: Annotated[list[ParametrisationName | Exponents], Listed, Field(min_length=1)] | None = (
-        Field(None, description="scaling with n by name or by exponents, in place of α; or several")
+    parametrisation: Annotated[list[Scaling], Listed, Field(min_length=1)] | None = Field(
+        None, description="scaling with n by name or by exponents, in place of α; or several"
     )
     seeds: Count = Field(1, description="how many independent starts, for error bars")
     linearised: bool = Field(False, description="train the network linearised at its start: a frozen kernel")
@@ -70,9 +73,7 @@ class SGD(Trained):
     method: Literal["sgd"] = Field(description="how the state moves")
     step: Positive = Field(description="step size η; time is t = kη")
     batch: Count = Field(1, description="rows a step")
-    one_pass: bool | None = Field(
-        None, description="fresh data each step; by default for a law, not for data"
-    )
+    one_pass: bool | None = Field(None, description="fresh data each step; the default for a law of x")
 
 
 class Langevin(Trained):
@@ -83,9 +84,7 @@ class Langevin(Trained):
     beta: Annotated[float, Field(gt=0)] = Field(description="inverse temperature β; inf is no noise")
     decay: NotNegative = Field(0.0, description="weight decay λ")
     batch: Count | None = Field(None, description="rows a step; the full velocity by default")
-    one_pass: bool | None = Field(
-        None, description="fresh data each step; by default for a law, not for data"
-    )
+    one_pass: bool | None = Field(None, description="fresh data each step; the default for a law of x")
 
 
 class Adam(Trained):
@@ -94,9 +93,7 @@ class Adam(Trained):
     method: Literal["adam"] = Field(description="how the state moves")
     step: Positive = Field(description="learning rate; time is t = k · step")
     batch: Count | None = Field(None, description="rows a step; the full gradient by default")
-    one_pass: bool | None = Field(
-        None, description="fresh data each step; by default for a law, not for data"
-    )
+    one_pass: bool | None = Field(None, description="fresh data each step; the default for a law of x")
     b1: Annotated[float, Field(ge=0, lt=1)] = Field(0.9, description="memory of the first moment")
     b2: Annotated[float, Field(ge=0, lt=1)] = Field(0.999, description="memory of the second moment")
     eps: Positive = Field(1e-8, description="what is added to the root of the second moment")

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from .base import Count, NotNegative, Number, Part, Positive, Short
+from .base import Count, Dimension, NotNegative, Number, Part, Positive, Short
 
 ActivationName = Literal[
     "relu",
@@ -22,7 +22,6 @@ ActivationName = Literal[
     "hermite",
     "piecewise_linear",
 ]
-WholeOrInf = Annotated[float, Field(ge=1, description="a whole number, or inf")]
 
 
 class Activation(Short):
@@ -43,7 +42,7 @@ class GaussianX(Part):
     """x ~ N(0, Σ) in R^d."""
 
     law: Literal["gaussian"] = Field(description="the law of x")
-    d: WholeOrInf = Field(description="dimension of x, a whole number or inf")
+    d: Dimension = Field(description="dimension of x, a whole number or inf")
     covariance: Positive | list[Number] | list[list[Number]] | None = Field(
         None, description="Σ: one number, a diagonal, or a matrix; the identity by default"
     )
@@ -53,14 +52,14 @@ class SphereX(Part):
     """x uniform on the sphere of radius √d."""
 
     law: Literal["sphere"] = Field(description="the law of x")
-    d: WholeOrInf = Field(description="dimension of x, a whole number or inf")
+    d: Dimension = Field(description="dimension of x, a whole number or inf")
 
 
 class TwoGaussiansX(Part):
     """y = ±1 with equal probability, x ~ N(0, (1 ± Δ)² I)."""
 
     law: Literal["two_gaussians"] = Field(description="the law of (x, y)")
-    d: WholeOrInf = Field(description="dimension of x, a whole number or inf")
+    d: Dimension = Field(description="dimension of x, a whole number or inf")
     delta: Annotated[float, Field(ge=0, lt=1)] = Field(description="Δ: how far the two classes differ")
     subspace: Count | None = Field(None, description="the classes differ in so many coordinates alone")
 

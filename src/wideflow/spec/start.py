@@ -59,11 +59,9 @@ Marginal = Annotated[
 
 
 class ParticlesStart(Part):
-    """Independent neurons θ = (a, w, b). A number is a standard deviation: a ~ N(0, a²), w ~ N(0, (w²/d) I)."""
+    """Neurons θ = (a, w, b). A number is a standard deviation: a ~ N(0, a²), w ~ N(0, (w²/d) I)."""
 
-    kind: Literal["particles"] = Field(
-        "particles", description="a network with one hidden layer, by its neurons"
-    )
+    kind: Literal["particles"] = Field("particles", description="one hidden layer, by its neurons")
     a: Marginal | None = Field(None, description="law of the output weights, 1.0 by default")
     w: Marginal | None = Field(None, description="law of the weights, 1.0 by default")
     b: Marginal | None = Field(None, description="law of the biases, 0.0 by default")
