@@ -1,0 +1,68 @@
+"""The range of an axis that a few runaways do not spoil, its ticks, and numbers on it as 16 bits."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .numbers import short
+
+LEVELS = 2**16 - 1
+_TAIL = 0.001
+_MARGIN = 0.04
+_HUGE = 1e100  # beyond it the length of a range might overflow
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The range [low, high] with its name."""
+
+    label: str
+    low: float
+    high: float
+
+    def ticks(self, most: int = 5) -> list[tuple[float, str]]:
+        """Round places (1, 2 or 5 times a power of ten apart), at most so many, as parts of [0, 1]."""
+        length = self.high - self.low
+        coarse = 10.0 ** math.floor(math.log10(length / most))
+        step = next(
+            s for s in (coarse, 2 * coarse, 5 * coarse, 10 * coarse, 20 * coarse) if length / s < most
+        )
+        first, last = math.ceil(self.low / step), math.floor(self.high / step)
+        digits = max(3, math.ceil(math.log10(max(abs(first), abs(last), 1)) + 1e-9) + 1)
+        return [((k * step - self.low) / length, short(k * step, digits)) for k in range(first, last + 1)]
+
+    def levels(self, values: np.ndarray) -> np.ndarray:
+        """`values` as whole numbers 0 … 65535 along the axis; what lies outside is at its ends."""
+        inside = np.clip(np.nan_to_num(values, nan=self.low), self.low, self.high)
+        return np.rint((inside - self.low) / (self.high - self.low) * LEVELS).astype(np.uint16)
+
+    def outside(self, values: np.ndarray) -> bool:
+        """Whether any finite value does not lie on the axis."""
+        seen = values[np.isfinite(values)]
+        return bool(((seen < self.low) | (seen > self.high)).any())
+
+
+def spanned(label: str, clouds: Sequence[np.ndarray]) -> Axis:
+    """The axis for arrays (T, n): from their 0.1 % to their 99.9 % quantiles, and a margin.
+
+    Each array has its own quantiles, lest a wide network hide a narrow one. An array with entries that
+    are not finite has diverged, and would flatten all others before it did: its first row stands for it.
+    """
+    parts = [values if np.isfinite(values).all() else values[:1] for values in clouds]
+    ends = [_quantiles(part[np.isfinite(part)]) for part in parts if np.isfinite(part).any()]
+    low = min((e[0] for e in ends), default=-1.0)
+    high = max((e[1] for e in ends), default=1.0)
+    length = high - low
+    # Points that do not differ (but by rounding) stand in the middle of a range of their own size.
+    if length <= 1e-9 * max(abs(low), abs(high)):
+        length = 2 * max(abs(low), abs(high)) or 2.0
+        low, high = low - length / 2, high + length / 2
+    return Axis(label, low - _MARGIN * length, high + _MARGIN * length)
+
+
+def _quantiles(values: np.ndarray) -> tuple[float, float]:
+    ends = np.quantile(values, (_TAIL, 1 - _TAIL), method="nearest")
+    low, high = np.clip(ends, -_HUGE, _HUGE)
+    return float(low), float(high)
