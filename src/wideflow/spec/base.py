@@ -1,6 +1,7 @@
 """What all parts of a spec share: no unknown keys, no silent conversions, short forms."""
 
 import math
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from pydantic import (
@@ -20,15 +21,24 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 
 
+@dataclass(frozen=True)
+class Said:
+    """How a message says what is allowed, where the type alone does not tell."""
+
+    text: str
+
+
 def _whole_or_inf(value: float) -> float:
     if value == math.inf:
         return value
-    if not math.isfinite(value) or value != int(value):
-        raise ValueError(f"must be a whole number or inf, got {value}")
+    if not value < 2**53 or value != int(value):
+        raise ValueError("neither whole nor inf")
     return int(value)
 
 
-Dimension = Annotated[float, Field(ge=1), AfterValidator(_whole_or_inf)]
+Dimension = Annotated[
+    float, Field(ge=1), AfterValidator(_whole_or_inf), Said("a whole number >= 1 and < 2^53, or inf")
+]
 
 
 class Part(BaseModel):

@@ -1,0 +1,163 @@
+"""Changes of a spec from the command line: `--set problem.x.d=20`.
+
+A field is named as errors name it (see `paths`). The value is read as TOML; what is no TOML is text, so
+that `start.kind=mlp` needs no quotes. `dynamics.*.seeds=5` changes every element that has such a field.
+Tables that are not there yet are made; a table in its short form, `neuron = "erf"`, is written out where a
+change reaches inside it.
+"""
+
+import copy
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from . import forms
+from .base import Part
+from .forms import Form
+from .paths import Path, called, dotted, parsed
+from .study import Spec
+from .suggestions import nearest
+from .words import shown
+
+_CHANGE = re.compile(r"""((?:[^="']|"(?:[^"\\]|\\.)*"|'[^']*')*)=(.*)""", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change: as it was `said`, and the places that it changed."""
+
+    said: str
+    paths: tuple[Path, ...] = ()
+
+
+class UnclearError(ValueError):
+    """A change that cannot be made."""
+
+
+def changed(data: dict[str, Any], changes: Iterable[str]) -> dict[str, Any]:
+    """`data` with all `changes` (`key=value`) made, the later on top of the earlier."""
+    data = copy.deepcopy(data)
+    for text in changes:
+        apply(data, text)
+    return data
+
+
+def apply(data: dict[str, Any], text: str) -> Change:
+    """Make one change in place. Raises `UnclearError` where the field cannot be found."""
+    match = _CHANGE.fullmatch(text)
+    if match is None:
+        raise UnclearError("a change is key=value, such as problem.x.d=20")
+    name, raw = match[1].strip(), match[2].strip()
+    parts = parsed(name)
+    if parts is None:
+        raise UnclearError(f"{shown(name)} names no field; write it as in dynamics.sgd.step=0.01")
+    if not raw:
+        raise UnclearError(f"nothing after =; write a value, or {name}='\"\"' for an empty text")
+    paths = _put(data, forms.whole(Spec), parts, read_value(raw), ())
+    return Change(f"--set {text.strip()}", tuple(paths))
+
+
+def read_value(raw: str) -> Any:
+    """A value as TOML, or as text if it is no TOML."""
+    try:
+        read = tomllib.loads(f"value = {raw}")
+    except (ValueError, RecursionError):  # a ValueError too for a number of thousands of digits
+        return raw
+    return read["value"] if set(read) == {"value"} else raw
+
+
+def located(where: str, data: Any) -> Path:
+    """The place of `data` that a name means; parts that are not there stand as they are."""
+    path: list[str | int] = []
+    for part in parsed(where) or [where]:
+        if isinstance(data, list):
+            found = _elements(data, part)
+            key: str | int = found[0] if found else int(part) if part.isdecimal() else part
+            data = data[key] if isinstance(key, int) and key < len(data) else None
+        else:
+            key = part
+            data = data.get(part) if isinstance(data, dict) else None
+        path.append(key)
+    return tuple(path)
+
+
+def _put(node: Any, form: Form | None, parts: list[str], value: Any, path: Path) -> list[Path]:
+    """Set the place `parts` of the table or list `node` to `value`; the places that were set."""
+    head, rest = parts[0], parts[1:]
+    places: list[Path] = []
+    for key, inner in _keys(node, form, head, rest, path):
+        here = (*path, key)
+        if not rest:
+            _store(node, key, copy.deepcopy(value))
+            places.append(here)
+        else:
+            old = node.get(key) if isinstance(node, dict) else node[key] if key < len(node) else None
+            inside = _opened(old, inner, rest[0], here)
+            _store(node, key, inside)
+            places += _put(inside, inner, rest, value, here)
+    return places
+
+
+def _store(node: Any, key: Any, value: Any) -> None:
+    if isinstance(node, list) and key == len(node):
+        node.append(value)
+    else:
+        node[key] = value
+
+
+def _keys(
+    node: Any, form: Form | None, head: str, rest: list[str], path: Path
+) -> list[tuple[Any, Form | None]]:
+    """The keys or indices that `head` means in `node`, with the form of what is there."""
+    if isinstance(node, dict):
+        table = form.chosen(node) if form is not None else None
+        return [(head, forms.of(table, head) if table is not None and head in table.model_fields else None)]
+    item = form.item if form is not None else None
+    if head == "*":
+        found = [i for i, element in enumerate(node) if not rest or _has(item, element, rest[0])]
+        if not found:
+            raise UnclearError(f"no element of {dotted(path)} has {rest[0] if rest else 'a value'!r}")
+    else:
+        found = _elements(node, head)
+    if len(found) != 1 and head != "*":
+        raise UnclearError(_not_one(node, head, found, path))
+    return [(i, item) for i in found]
+
+
+def _has(item: Form | None, element: Any, key: str) -> bool:
+    table: type[Part] | None = item.chosen(element) if item is not None else None
+    return key in table.model_fields if table is not None else not isinstance(element, dict) or key in element
+
+
+def _elements(node: list, name: str) -> list[int]:
+    """Where the elements called `name` are, or the one of that index; one past the end is a new one."""
+    if name.isdecimal() and name.isascii() and len(name) < 10:
+        return [int(name)] if int(name) <= len(node) else []
+    return [i for i, element in enumerate(node) if called(element) == name]
+
+
+def _not_one(node: list, name: str, found: list[int], path: Path) -> str:
+    where, names = dotted(path), [called(element) for element in node]
+    if found:
+        which = " or ".join(f"{where}.{i}" for i in found)
+        return f"{len(found)} elements of {where} are called {name!r}; write {which}"
+    known = [str(n) if n is not None else str(i) for i, n in enumerate(names)]
+    near = nearest(name, known)
+    hint = f"did you mean {near!r}? " if near else ""
+    return f"no element of {where} is called {name!r}; {hint}There are: {', '.join(known) or 'none'}"
+
+
+def _opened(old: Any, form: Form | None, key: str, path: Path) -> Any:
+    """What is at a place, as a table or list that `key` can be put into."""
+    if isinstance(old, dict | list):
+        return old
+    index = key == "*" or key.isdecimal()
+    if form is not None and form.item is not None and index:
+        return [old] if old is not None else []
+    if form is not None and form.tables:
+        return {form.short: old} if form.short is not None and old is not None else {}
+    if form is not None:
+        raise UnclearError(f"{dotted(path)} holds no table, so that there is no {key!r} in it")
+    return {}

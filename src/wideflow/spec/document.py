@@ -1,0 +1,47 @@
+"""Where the fields of a spec come from: a line of the file, or a change made on the command line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from .changes import Change, located
+from .errors import Mistake, SpecError
+from .lines import lines_of
+from .paths import Path, dotted
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file as it was written, and the data after the changes."""
+
+    source: str
+    text: str
+    data: dict[str, Any]
+    changes: Sequence[Change] = field(default=())
+
+    @cached_property
+    def lines(self) -> dict[Path, int]:
+        """The line of every key and list element that stands in the file."""
+        return lines_of(self.text)
+
+    def mistake(self, where: str | Path, message: str) -> Mistake:
+        """A mistake at a field, named as errors name it or by its place in the data."""
+        path = located(where, self.data) if isinstance(where, str) else where
+        name = where if isinstance(where, str) else dotted(where, self.data)
+        change = next((c for c in reversed(self.changes) if any(_within(path, p) for p in c.paths)), None)
+        if change is not None:
+            return Mistake(name, None, message, change.said)
+        return Mistake(name, self._line(path), message, self.source)
+
+    def error(self, where: str | Path, message: str) -> SpecError:
+        """An error with this one mistake."""
+        return SpecError([self.mistake(where, message)])
+
+    def _line(self, path: Path) -> int | None:
+        """The line of a field, or that of the table that it is missing from."""
+        return next((self.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.lines), None)
+
+
+def _within(path: Path, table: Path) -> bool:
+    return path[: len(table)] == table

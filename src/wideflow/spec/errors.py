@@ -1,0 +1,31 @@
+"""What is wrong with a spec: every mistake at once, each with its place, one a line as compilers say it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One thing that is wrong.
+
+    `where` is the field as `--set` names it (`dynamics.sgd.step`), empty where there is none, as in a file
+    that is no TOML. `line` is that of the file, None where nothing was written. `source` is the file, or
+    the change that brought the mistake (`--set dynamics.sgd.step=0`)."""
+
+    where: str
+    line: int | None
+    message: str
+    source: str = "spec.toml"
+
+    def __str__(self) -> str:
+        place = self.source if self.line is None else f"{self.source}:{self.line}"
+        said_already = f"{self.source}=".startswith(f"--set {self.where}=")
+        return ": ".join([place, *([self.where] if self.where and not said_already else []), self.message])
+
+
+class SpecError(ValueError):
+    """A spec that cannot be run. `mistakes` holds all that was found, in the order of the lines."""
+
+    def __init__(self, mistakes: Iterable[Mistake]):
+        self.mistakes = sorted(mistakes, key=lambda mistake: mistake.line or 0)
+        super().__init__("\n".join(map(str, self.mistakes)))
