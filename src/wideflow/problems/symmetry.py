@@ -39,6 +39,13 @@ class Symmetry:
         signal = self.signal.astype(w.dtype)
         return _project(self.spaces[i], w - (w @ signal.T) @ signal)
 
+    def rows(self, x: Float[Array, "m d"]) -> Float[Array, "m k+p"]:
+        """x̄ = (x_S, q), q_i = |x_i|/√d_i: rows of x as a reduced problem has them."""
+        assert self.signal is not None
+        lengths = [jnp.linalg.norm(self.component(i, x), axis=1) for i in range(len(self.blocks))]
+        q = [length / math.sqrt(dim) for length, dim in zip(lengths, self.blocks, strict=True)]
+        return jnp.concatenate([x @ self.signal.astype(x.dtype).T, jnp.stack(q, axis=1)], axis=1)
+
 
 def _project(space: Array | None, w: Array) -> Array:
     if space is None:

@@ -1,0 +1,17 @@
+"""Specs that teach, as they come with the package."""
+
+from pathlib import Path
+
+HERE = Path(__file__).parent
+# in the order in which they are best read
+ORDER = ("single-neuron", "teacher-student", "two-gaussians", "lazy-to-feature", "noisy", "own-data")
+
+
+def names() -> list[str]:
+    """All presets."""
+    return list(ORDER)
+
+
+def file(name: str) -> Path:
+    """The spec file of a preset; its data lie beside it."""
+    return HERE / f"{name}.toml"

@@ -1,0 +1,184 @@
+"""A spec as a study that can be run: every part built by the library, every objection kept with its field."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._checks import fits
+from .._checks import times as checked_times
+from ..dynamics.base import AbstractDynamics
+from ..functionals.base import AbstractFunctional
+from ..functionals.risk import Risk
+from ..problems.problem import Problem
+from ..spec.dynamics import Limit
+from ..spec.study import Spec
+from ..states.family import Family
+from ..states.starts import Law
+from . import parts
+from .cases import Case, cases
+from .coordinates import Coordinates, coordinates
+from .methods import dynamics
+
+Place = tuple[str | int, ...]
+
+
+class NotBuiltError(ValueError):
+    """The library's objections to a spec whose form is right: `found` are pairs (place, message)."""
+
+    def __init__(self, found: list[tuple[Place, str]]):
+        self.found = found
+        super().__init__("\n".join(f"{'.'.join(map(str, place))}: {message}" for place, message in found))
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a spec stands for."""
+
+    spec: Spec
+    whole: Problem  # before its reduction, if it is reduced
+    problem: Problem
+    start: Law | Family
+    risk: Risk
+    penalty: AbstractFunctional | None
+    ts: np.ndarray
+    cases: tuple[Case, ...]
+    coordinates: Coordinates | None
+
+    def dynamics(self, case: Case) -> AbstractDynamics:
+        """The dynamics of a case that is not a limit."""
+        return dynamics(case.method, descended(self.risk, self.penalty))
+
+
+def descended(risk: Risk, penalty: AbstractFunctional | None) -> AbstractFunctional:
+    """What is descended: the risk, and the penalty if there is one."""
+    return risk if penalty is None else risk + penalty
+
+
+class _Builder:
+    """Builds parts one by one and keeps what goes wrong."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[Place, str]] = []
+
+    def part(self, place: Place, make: Callable[..., Any], *given: Any) -> Any:
+        """make(*given), or None; None too if something that it needs is missing."""
+        if any(value is _MISSING for value in given):
+            return _MISSING
+        try:
+            return make(*given)
+        except MemoryError as error:
+            self.found.append((place, str(error) or "this does not fit into memory"))
+        except Exception as error:  # whatever a constructor says to a user's numbers is the user's to read
+            said = str(error).strip() or type(error).__name__
+            self.found.append((place, said.splitlines()[0]))
+        return _MISSING
+
+
+_MISSING = object()
+
+
+def build(spec: Spec, folder: Path) -> Study:
+    """The study of a spec; data files are relative to `folder`. All objections come at once."""
+    make = _Builder()
+    given = spec.problem
+    x = make.part(("problem", "x"), parts.law_of_x, given.x, folder)
+    target = make.part(("problem", "target"), parts.target, given.target)
+    neuron = make.part(("problem", "neuron"), parts.neuron, given.neuron)
+    loss = make.part(("problem", "loss"), parts.loss, given.loss)
+    whole = make.part(("problem",), _problem, x, target, neuron, loss, given.noise)
+    problem = make.part(("problem", "reduced"), lambda p: p.reduced(), whole) if given.reduced else whole
+    start = make.part(("start",), parts.start, spec.start, whole, given.reduced)
+    pair = make.part(("risk",), parts.risk, spec.risk, problem)
+    risk, penalty = (_MISSING, _MISSING) if pair is _MISSING else pair
+    ts = make.part(("times",), lambda t: checked_times(parts.times(t)), spec.times)
+    listed = [
+        case
+        for i, method in enumerate(spec.dynamics)
+        for case in _cases(make, i, method, start, pair, ts, spec)
+    ]
+    named = make.part(("observe",), coordinates, problem)
+    for i, name in enumerate(spec.observe.cloud or ()):
+        make.part(("observe", "cloud", i), _named, named, name)
+    if spec.observe.feature is not None:
+        make.part(("observe", "feature"), _named, named, spec.observe.feature)
+    _distinct(make, listed)
+    if make.found:
+        raise NotBuiltError(make.found)
+    return Study(spec, whole, problem, start, risk, penalty, ts, tuple(listed), named)
+
+
+def _problem(x: Any, target: Any, neuron: Any, loss: Any, noise: float) -> Problem:
+    return Problem(x=x, target=target, neuron=neuron, loss=loss, noise=noise)
+
+
+def _named(named: Coordinates | None, name: str) -> None:
+    if named is None:
+        raise ValueError("neurons of this kind have no named coordinates")
+    named.check(name)
+
+
+def _cases(make: _Builder, i: int, method: Any, start: Any, pair: Any, ts: Any, spec: Spec) -> list[Case]:
+    """The runs of entry i, checked as far as they can be without running them."""
+    here: Place = ("dynamics", i)
+    if isinstance(method, Limit):
+        if spec.start.kind != "particles":
+            make.found.append((here, 'the limit starts from a law of neurons: start.kind = "particles"'))
+        return list(cases(method, str(i), None, spec.seed))
+    which = (*here, "parametrisation")
+    listed = make.part(which, lambda s: list(cases(method, str(i), s, spec.seed)), start)
+    if listed is _MISSING:
+        return []
+    made = make.part(here, lambda both: dynamics(method, descended(*both)), pair)
+    make.part(here, lambda d, t: d.check(t), made, ts)
+    make.part((*here, "width"), _check_size, listed, start, spec)
+    if isinstance(start, Law) and getattr(spec.start, "mirrored", False):
+        make.part((*here, "width"), _check_even, listed)
+    return listed
+
+
+def _check_size(listed: list[Case], start: Law | Family, spec: Spec) -> None:
+    itemsize = 8 if spec.precision == "float64" else 4
+    for case in listed:
+        assert case.width is not None
+        n = case.width
+        if isinstance(start, Law) and math.isinf(start.D):
+            raise ValueError("in d = inf there are no networks of finite width: set problem.reduced = true")
+        if isinstance(start, Law):
+            size = float(n) * start.D
+        else:
+            size = float(sum(math.prod(map(float, shape)) for shape in start.weight_shapes(n)))
+        fits(f"A network of width {n}", 8 * size * itemsize, "Use a smaller width.")
+
+
+def _check_even(listed: list[Case]) -> None:
+    odd = [case.width for case in listed if (case.width or 0) % 2]
+    if odd:
+        raise ValueError(f"a mirrored start has an even number of neurons, got {odd[0]}")
+
+
+def _distinct(make: _Builder, listed: list[Case]) -> None:
+    slugs = [case.slug for case in listed]
+    for case in listed:
+        if slugs.count(case.slug) > 1:
+            message = f"two of its runs would share the folder {case.slug!r}: use other names or values"
+            make.found.append((("dynamics", int(case.where), "name"), message))
+            return
+
+
+def rows_of(study: Study, m: int, stream: int) -> jnp.ndarray | None:
+    """m points x of the problem to look at: rows of a data set evenly, else draws of their own stream."""
+    import jax
+
+    from ..problems.laws import Dataset
+
+    law = study.problem.x
+    if m == 0 or math.isinf(study.problem.d):
+        return None
+    if isinstance(law, Dataset):
+        return law.x[np.unique(np.linspace(0, law.m - 1, min(m, law.m)).astype(int))]
+    return study.whole.sample(jax.random.key(stream), m).x

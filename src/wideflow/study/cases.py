@@ -1,0 +1,122 @@
+"""The single runs that a list of dynamics stands for: one for each width, scale and seed."""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jaxtyping import Array
+
+from ..parametrisations import Parametrisation
+from ..spec.dynamics import Dynamics, Exponents, Limit
+from ..spec.start import Start
+from ..states.family import Family
+from ..states.starts import Law
+
+_PARTICLES = {"mean_field": 1.0, "ntk": "sqrt(n)"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run: a method at one width n (None for infinitely many), scale and seed.
+
+    `group` names all its seeds; of the scale, α is kept as it was written ("sqrt(n)" or a number)."""
+
+    method: Dynamics
+    where: str
+    group: str
+    width: int | None
+    scale: float | str | None
+    parametrisation: str | Parametrisation | None
+    seed: int
+
+    @property
+    def label(self) -> str:
+        """The name of this run, seed and all."""
+        several = getattr(self.method, "seeds", 1) > 1
+        return f"{self.group}, seed {self.seed}" if several else self.group
+
+    @property
+    def slug(self) -> str:
+        """A name for its folder."""
+        ascii_label = self.label.replace("√", "sqrt").replace("α", "alpha").replace("=", "")
+        return re.sub(r"[^A-Za-z0-9.]+", "-", ascii_label).strip("-")
+
+    @property
+    def key(self) -> Array:
+        """Start and noise of seed i are those of `jax.random.key(seed + i)`."""
+        return jax.random.key(self.seed)
+
+    @property
+    def linearised(self) -> bool:
+        return bool(getattr(self.method, "linearised", False)) or self.method.method == "kernel_flow"
+
+    @property
+    def alpha(self) -> float:
+        """α as a number."""
+        if self.scale == "sqrt(n)":
+            return math.sqrt(self.width or math.inf)
+        return 1.0 if self.scale is None else float(self.scale)
+
+    @property
+    def scaling(self) -> str:
+        """The scale in words."""
+        if self.parametrisation is not None:
+            name = getattr(self.parametrisation, "name", self.parametrisation)
+            return str(name or "exponents")
+        return f"α = {'√n' if self.scale == 'sqrt(n)' else f'{self.alpha:g}'}"
+
+    def state(self, start: Law | Family, spec: Start) -> Any:
+        """The network at time 0."""
+        assert self.width is not None
+        if isinstance(start, Law):
+            return start.sample(self.key, self.width, self.alpha, mirrored=getattr(spec, "mirrored", False))
+        optimiser = "adam" if self.method.method == "adam" else "sgd"
+        scaling = "ntk" if self.parametrisation is None else self.parametrisation
+        centred = getattr(spec, "centred", False)
+        return start.sample(
+            self.key, self.width, scaling, alpha=self.alpha, centred=centred, optimiser=optimiser
+        )
+
+
+def cases(method: Dynamics, where: str, start: Law | Family | None, seed: int) -> Iterator[Case]:
+    """All runs of one entry of `dynamics`, which stands at `where` in the spec."""
+    name = method.name or method.method.replace("_", " ")
+    if isinstance(method, Limit):
+        yield Case(method, where, name, None, method.alpha, None, seed)
+        return
+    scales, several = _scales(method, isinstance(start, Law)), len(method.width) > 1
+    for scale, parametrisation in scales:
+        for n in method.width:
+            case = Case(method, where, name, n, scale, parametrisation, seed)
+            told = [f"n = {n}"] if several else []
+            told += [case.scaling] if len(scales) > 1 else []
+            group = ", ".join([name, *told])
+            for i in range(method.seeds):
+                yield Case(method, where, group, n, scale, parametrisation, seed + i)
+
+
+def _scales(method: Any, particles: bool) -> list[tuple[Any, Any]]:
+    """Pairs (α, parametrisation), each None where it was not given."""
+    if method.parametrisation is None:
+        return [(scale, None) for scale in method.alpha or [None]]
+    if method.alpha is not None and particles:
+        raise ValueError("give alpha or parametrisation, not both: neurons have α alone")
+    listed = [_parametrisation(one) for one in method.parametrisation]
+    if not particles:
+        return [(scale, one) for scale in method.alpha or [None] for one in listed]
+    for one in listed:
+        if one not in _PARTICLES:
+            raise ValueError(
+                f'neurons (start.kind = "particles") know the parametrisations {", ".join(_PARTICLES)}, got '
+                f'{getattr(one, "name", one)!r}; with start.kind = "mlp" all of them can be had'
+            )
+    return [(_PARTICLES[one], None) for one in listed]  # type: ignore[index]
+
+
+def _parametrisation(given: str | Exponents) -> str | Parametrisation:
+    return (
+        given if isinstance(given, str) else Parametrisation(tuple(given.a), tuple(given.b), tuple(given.c))
+    )

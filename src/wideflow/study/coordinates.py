@@ -1,0 +1,94 @@
+"""Coordinates of neurons by name: those of θ, and those of the problem's symmetry."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._checks import nearest
+from ..problems.neurons import Neuron
+from ..problems.problem import Problem
+from ..problems.radial import RadialNeuron
+from ..problems.symmetry import NoSymmetryError
+from ..states.lifting import reduce
+from ..states.linearisation import Linearisation
+from ..states.particles import Particles
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Columns of θ of every particle, by the neuron's names for them; where the problem has a symmetry also s
+    (along the signal) and r (the length of the rest), so that a network and its limit, which knows only
+    these, can be drawn alike."""
+
+    problem: Problem
+    reduced: tuple[str, ...]  # names in the reduced coordinates, () where there are none
+    own: tuple[str, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return list(dict.fromkeys((*self.own, *self.reduced)))
+
+    def check(self, name: str) -> str:
+        if name not in self.names:
+            shown = self.names if len(self.names) <= 12 else [*self.names[:11], "…"]
+            hint = nearest(name, self.names)
+            raise ValueError(f"there is no coordinate {name!r}; there are {', '.join(shown)}.{hint}")
+        return name
+
+    def default(self) -> tuple[str, str]:
+        """Two that tell most: the signal and the length of the rest, or the output weight and another."""
+        signal = [name for name in self.reduced if name.startswith("s")]
+        radii = [name for name in self.reduced if name.startswith("r")]
+        weights = [name for name in self.names if name.startswith("a")]
+        inner = [name for name in self.own if name.startswith("w")]
+        ordered = [*signal, *radii, *inner, *weights]
+        if not signal and radii and weights:
+            ordered = [radii[0], weights[0], *ordered]
+        first = ordered[0] if ordered else self.names[0]
+        second = next((name for name in ordered[1:] if name != first), first)
+        return first, second
+
+    def common(self) -> bool:
+        """Whether networks and their limit share the default coordinates."""
+        return all(name in self.reduced for name in self.default()) if self.reduced else True
+
+    def columns(self, state: Particles, names: tuple[str, ...]) -> np.ndarray:
+        """(n, len(names)) of the particles in a state; a linearised one is where its parameters are."""
+        at = particles_of(state)
+        own = at.neuron.coordinates(at.D)
+        theta, reduced = np.asarray(at.theta), None
+        found = []
+        for name in names:
+            if name in own:
+                found.append(theta[:, own.index(name)])
+                continue
+            reduced = reduce(self.problem, at) if reduced is None else reduced
+            inside = reduced.neuron.coordinates(reduced.D)
+            found.append(np.asarray(reduced.theta)[:, inside.index(name)])
+        return np.stack(found, axis=1)
+
+
+def coordinates(problem: Problem) -> Coordinates | None:
+    """The coordinates of a problem's neurons; None where they have no names worth drawing."""
+    neuron: Any = problem.neuron
+    if isinstance(neuron, RadialNeuron):
+        own = tuple(neuron.coordinates(problem.D))
+        return Coordinates(problem, own, own)
+    if not isinstance(neuron, Neuron):
+        return None
+    try:
+        small = problem.reduced()
+        reduced = tuple(small.neuron.coordinates(small.D))
+    except NoSymmetryError:
+        reduced = ()
+    own = () if problem.d == float("inf") else tuple(neuron.coordinates(problem.D))
+    return Coordinates(problem, reduced, own)
+
+
+def particles_of(state: Any) -> Particles:
+    """The particles of a state, where its parameters are now."""
+    at = state.at.with_parts(state.position()) if isinstance(state, Linearisation) else state
+    if not isinstance(at, Particles):
+        raise ValueError(f"only particles have coordinates, got a {type(at).__name__}")
+    return at

@@ -1,0 +1,100 @@
+"""Runs that differ in their seed alone, and what they say together."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..diagnostics.alignment import rms
+from ..run import Run
+from .cases import Case
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds with its standard error; None with one seed."""
+
+    value: float
+    error: float | None
+
+    @staticmethod
+    def of(values: Any) -> "Estimate | None":
+        """From one number a seed; None if there is none that is finite."""
+        numbers = np.asarray([v for v in values if v is not None], float)
+        if not numbers.size or not np.isfinite(numbers).all():
+            return None
+        error = float(numbers.std(ddof=1) / np.sqrt(numbers.size)) if numbers.size > 1 else None
+        return Estimate(float(numbers.mean()), error)
+
+
+@dataclass(frozen=True)
+class Group:
+    """All seeds of one method at one width and scale."""
+
+    name: str
+    cases: tuple[Case, ...]
+    runs: tuple[Run, ...]
+
+    @property
+    def case(self) -> Case:
+        return self.cases[0]
+
+    @property
+    def status(self) -> str:
+        """ "ok" if all are, else the first other status."""
+        return next((run.status for run in self.runs if run.status != "ok"), "ok")
+
+    @property
+    def whole(self) -> tuple[Run, ...]:
+        """The runs that came to their end."""
+        return tuple(run for run in self.runs if run.status == "ok")
+
+    def has(self, name: str) -> bool:
+        return all(name in run for run in self.runs)
+
+    def times(self) -> np.ndarray:
+        """The saved times that all seeds reached."""
+        shortest = min((run.t for run in self.runs), key=len)
+        return shortest
+
+    def values(self, name: str) -> np.ndarray:
+        """(seeds, times) of an observation, over the times that all reached."""
+        length = len(self.times())
+        return np.stack([np.asarray(run[name], float)[:length] for run in self.runs])
+
+    def end(self, name: str) -> Estimate | None:
+        """The last value of a scalar observation, over the seeds that came to their end."""
+        found = [float(run[name][-1]) for run in self.whole if name in run]
+        return Estimate.of(found)
+
+    def risk_gap(self, other: "Group") -> Estimate | None:
+        """Largest |R(t) − R_other(t)| over t, the mean of the other over its seeds interpolated in time."""
+        if not self.whole or not other.whole:
+            return None
+        t, reference = other.times(), other.values("risk").mean(axis=0)
+        shared = lambda run: run.t <= t[-1] * (1 + 1e-9)
+        gaps = [np.abs(run["risk"] - np.interp(run.t, t, reference))[shared(run)].max() for run in self.whole]
+        return Estimate.of(gaps)
+
+    def function_gap(self, other: "Group") -> Estimate | None:
+        """Root mean square of f − f_other over the test points at the end: with the same seed of the other
+        where it has that, else with its first."""
+        if not (self.has("f") and other.has("f")) or not self.whole or not other.whole:
+            return None
+        if self.whole[0]["f"].shape[1:] != other.whole[0]["f"].shape[1:]:
+            return None
+        ends = {case.seed: run["f"][-1] for case, run in zip(other.cases, other.runs, strict=True)}
+        first = next(iter(ends.values()))
+        pairs = [
+            (run["f"][-1], ends.get(case.seed, first))
+            for case, run in zip(self.cases, self.runs, strict=True)
+            if run.status == "ok"
+        ]
+        return Estimate.of([rms(one - other) for one, other in pairs])
+
+
+def grouped(cases: tuple[Case, ...], runs: dict[str, Run]) -> list[Group]:
+    """The groups of all runs that there are, in the order of the spec."""
+    names = dict.fromkeys(case.group for case in cases if case.slug in runs)
+    members = {name: tuple(c for c in cases if c.group == name and c.slug in runs) for name in names}
+    return [Group(name, found, tuple(runs[c.slug] for c in found)) for name, found in members.items()]
