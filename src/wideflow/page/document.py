@@ -23,7 +23,7 @@ class Section:
 def document(title: str, sections: Sequence[Section], *, lead: str = "", footer: str = "") -> str:
     """A whole HTML file. `lead` and `footer` are text with marks (as in a paragraph) or fragments."""
     sections = list(sections)
-    return render(
+    page = render(
         "document.html",
         title=title,
         lead=marked(lead),
@@ -32,12 +32,14 @@ def document(title: str, sections: Sequence[Section], *, lead: str = "", footer:
         style=static("style.css"),
         scripts=_scripts(sections),
     )
+    return str(page)
 
 
 def fragment(sections: Sequence[Section]) -> str:
-    """The same for a cell of a notebook: no ids, and styles of its own class, so that many stand on a page."""
+    """The same for a cell of a notebook: no ids, styles of its own class, so that many stand on a page."""
     sections = list(sections)
-    return render("fragment.html", sections=sections, style=static("style.css"), scripts=_scripts(sections))
+    style = static("style.css")
+    return str(render("fragment.html", sections=sections, style=style, scripts=_scripts(sections)))
 
 
 def _scripts(sections: Iterable[Section]) -> list[Markup]:

@@ -8,11 +8,13 @@ import re
 import struct
 from collections.abc import Iterable, Sequence
 from html import unescape
+from typing import Any
 
 from markupsafe import Markup, escape
 
 _MARKS = re.compile(r"`([^`]+)`|\*\*(.+?)\*\*", re.DOTALL)
 _NUMERIC = re.compile(r"\(?[−+\-±]?(\d+(\.\d+)?(?![\w.])|∞|–)|$")
+_FENCES = set("⟨⟩‖∥|")
 _ALIGN = {"l": "wf-left", "r": "wf-right", "c": "wf-centre"}
 # A picture broader than this holds panels side by side, which would be too small on a narrow screen.
 _BROAD = 1.7
@@ -78,19 +80,9 @@ def equation(latex: str, caption: str = "") -> Markup:
     """A displayed equation in MathML, which browsers draw without help."""
     from xml.etree.ElementTree import tostring
 
-    from latex2mathml.converter import convert_to_element
-
-    try:
-        root = convert_to_element(latex, display="block")
-    except Exception as error:  # the converter has no common base for what it raises
-        reason = f"{type(error).__name__} {error}".strip()
-        raise ValueError(
-            f"latex must be a formula, got {latex!r} ({reason}). Try balancing its braces."
-        ) from None
+    root = _mathml(latex)
     for node in root.iter():
-        # The converter writes characters as references and trusts its input; as text they are escaped below.
-        node.text, node.tail = unescape(node.text or ""), unescape(node.tail or "")
-        if node.tag == "mi" and node.text in "⟨⟩‖∥|":
+        if node.tag == "mi" and node.text in _FENCES:
             node.tag = "mo"
             node.set("stretchy", "false")
     root.set("alttext", latex)
@@ -105,22 +97,21 @@ def table(
 
     Without it, columns of numbers stand right and columns of text left.
     """
-    rows = [list(row) for row in rows]
-    for i, row in enumerate(rows):
+    cells = [list(row) for row in rows]
+    for i, row in enumerate(cells):
         if len(row) != len(head):
             raise ValueError(f"rows[{i}] must have {len(head)} cells as the head has, got {len(row)}.")
-    align = _alignment(len(head), rows) if align is None else align
+    align = _alignment(len(head), cells) if align is None else align
     if len(align) != len(head) or set(align) - set(_ALIGN):
         raise ValueError(f"align must be {len(head)} letters of l, r and c, got {align!r}.")
     classes = [_ALIGN[letter] for letter in align]
     top = _row([Markup('<th scope="col" class="{}">{}</th>')] * len(head), classes, head)
-    cells = [Markup('<th scope="row" class="{}">{}</th>')] + [Markup('<td class="{}">{}</td>')] * (
-        len(head) - 1
-    )
-    body = Markup("\n").join(_row(cells, classes, row) for row in rows)
+    first, other = Markup('<th scope="row" class="{}">{}</th>'), Markup('<td class="{}">{}</td>')
+    kinds = [first] + [other] * (len(head) - 1)
+    body = Markup("\n").join(_row(kinds, classes, row) for row in cells)
     inner = Markup("<table>\n<thead>\n{}\n</thead>\n<tbody>\n{}\n</tbody>\n</table>").format(top, body)
     box = Markup('<div class="wf-box" role="region" tabindex="0" aria-label="{}">{}</div>')
-    kind = "wf-table wf-many" if _breadth(head, rows, align) > _LINE else "wf-table"
+    kind = "wf-table wf-many" if _breadth(head, cells, align) > _LINE else "wf-table"
     return _figure(kind, box.format(caption or "Table", inner), caption)
 
 
@@ -130,10 +121,31 @@ def picture(data: bytes, alt: str, caption: str = "") -> Markup:
         raise ValueError("alt must say in words what the picture shows, got an empty text.")
     kind, aspect = _kind(data)
     source = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
-    image = Markup('<img class="{}" src="{}" alt="{}">').format(
-        "wf-broad" if aspect > _BROAD else "", source, alt
-    )
+    breadth = "wf-broad" if aspect > _BROAD else "wf-plain"
+    image = Markup('<img class="{}" src="{}" alt="{}">').format(breadth, source, alt)
     return _figure("wf-picture", Markup('<div class="wf-box">{}</div>').format(image), caption)
+
+
+def _mathml(latex: str) -> Any:
+    """The tree of a formula, its characters as text, so that writing it escapes them.
+
+    The converter writes them as references and does not mind unknown commands and open braces.
+    """
+    from latex2mathml.converter import convert_to_element
+
+    braces = re.sub(r"\\\\|\\[{}]", "", latex)
+    try:
+        if braces.count("{") != braces.count("}"):
+            raise ValueError("unlike numbers of { and }")
+        root = convert_to_element(latex, display="block")
+        for node in root.iter():
+            node.text, node.tail = unescape(node.text or ""), unescape(node.tail or "")
+            if node.text.startswith("\\"):
+                raise ValueError(f"unknown command {node.text}")
+    except Exception as error:  # what the converter raises has no common base
+        reason = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise ValueError(f"latex must be a formula of LaTeX, got {latex!r} ({reason}).") from None
+    return root
 
 
 def _figure(kind: str, body: Markup, caption: str) -> Markup:

@@ -76,7 +76,7 @@ def player(
     scale = centred(colour_label, [cloud.colour for cloud in clouds])
     coded = [_coded(cloud, axes, scale) for cloud in clouds]
     times = _shared([cloud.t for cloud in clouds])
-    data = {
+    data: dict[str, Any] = {
         "height": _checks.count("height", height, least=80),
         "labels": [f"t = {short(t, 4)}" for t in times],
         "ticks": [axis.ticks() for axis in axes],

@@ -12,6 +12,7 @@ from .palette import ABSENT, colours
 _WIDTH, _HEIGHT = 170, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 34, 8, 6, 20
 _SHADES = 9  # so that a path for each is short
+_FINE = 4  # places of points are whole numbers of this fraction of a unit
 _TICK = 4
 _LETTER = 7  # about the breadth of a digit
 _WIDE_TEXT = 5  # characters that fit left of the axis at full size
@@ -33,8 +34,8 @@ def _points(x: np.ndarray, y: np.ndarray, colour: np.ndarray) -> Markup:
         return Markup('<text x="{}" y="{}" text-anchor="middle">no finite point</text>').format(
             middle, _HEIGHT / 2
         )
-    across = np.rint(_LEFT + x / LEVELS * (_WIDTH - _LEFT - _RIGHT)).astype(int)
-    down = np.rint(_HEIGHT - _BOTTOM - y / LEVELS * (_HEIGHT - _TOP - _BOTTOM)).astype(int)
+    across = np.rint((_LEFT + x / LEVELS * (_WIDTH - _LEFT - _RIGHT)) * _FINE).astype(int)
+    down = np.rint((_HEIGHT - _BOTTOM - y / LEVELS * (_HEIGHT - _TOP - _BOTTOM)) * _FINE).astype(int)
     shade = np.minimum(colour.astype(int) * _SHADES // ABSENT, _SHADES - 1)
     paths = []
     for k, name in enumerate(colours(_SHADES)):
@@ -42,8 +43,10 @@ def _points(x: np.ndarray, y: np.ndarray, colour: np.ndarray) -> Markup:
         places = sorted(set(zip(across[chosen].tolist(), down[chosen].tolist(), strict=True)))
         if places:
             d = "".join(f"M{i} {j}h0" for i, j in places)
-            paths.append(Markup('<path class="wf-dots" stroke="{}" d="{}"/>').format(name, d))
-    return Markup("").join(paths)
+            paths.append(Markup('<path stroke="{}" d="{}"/>').format(name, d))
+    size = _FINE * (2.2 if len(x) > 100 else 3.6)
+    group = Markup('<g class="wf-dots" transform="scale({})" stroke-width="{}">{}</g>')
+    return group.format(1 / _FINE, size, Markup("").join(paths))
 
 
 def _frame(axes: Sequence[Axis]) -> Markup:
