@@ -3,7 +3,8 @@
 import pytest
 
 import page_cases
-from wideflow.page.document import document, fragment
+from wideflow.page import parts
+from wideflow.page.document import Section, document, fragment
 
 FRAMES = 11
 
@@ -197,3 +198,15 @@ def test_all_text_can_be_read(tab):
         }"""
     )
     assert dull == []
+
+
+def test_a_player_in_a_fold_is_drawn_when_it_is_opened(browser_page, tmp_path):
+    inner = page_cases.played([page_cases.cloud()])
+    path = tmp_path / "fold.html"
+    path.write_text(document("a", [Section("b", parts.fold("More", inner))]), "utf-8")
+    tab = browser_page.open(path)
+    closed = tab.ink()
+    tab.page.locator("summary").click()
+    tab.until("document.querySelector('canvas').width > 600")  # two pixels to the point
+    assert tab.drawn().ink() != closed
+    assert quiet(tab), tab.trouble

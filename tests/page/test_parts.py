@@ -67,6 +67,10 @@ def test_a_broken_equation_is_named(latex, reason):
         parts.equation(latex)
 
 
+def test_an_equation_leads_nowhere():
+    assert not any("href" in a for _, a in elements(parts.equation(r"\href{javascript:alert(1)}{x}")))
+
+
 def test_braces_that_are_drawn_need_no_partner():
     assert "{" in text_of(parts.equation(r"f = \{ a \\ b"))
 

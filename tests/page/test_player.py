@@ -138,12 +138,18 @@ def test_any_numbers_make_an_axis(values):
     [
         (-1.04, 1.04, ["−1", "−0.5", "0", "0.5", "1"]),
         (0.0, 9.9, ["0", "2", "4", "6", "8"]),
-        (-2.1e-5, 2.1e-5, ["−2 × 10⁻⁵", "−1 × 10⁻⁵", "0", "1 × 10⁻⁵", "2 × 10⁻⁵"]),
+        (-2.1e-5, 2.1e-5, ["−2", "−1", "0", "1", "2"]),
         (1000.1, 1000.9, ["1000.2", "1000.4", "1000.6", "1000.8"]),
     ],
 )
 def test_ticks_are_round(low, high, texts):
     assert [text for _, text in Axis("x", low, high).ticks()] == texts
+
+
+def test_a_power_of_ten_stands_beside_the_label():
+    assert Axis("x", -2.1e-5, 2.1e-5).name == "x (in 10⁻⁵)"
+    assert Axis("x", 0.0, 30.0).name == "x"
+    assert "a &lt; b (in 10⁷)" in played([cloud()], x_range=(0, 1e7), x_label="a < b")
 
 
 def test_colours_are_centred_at_grey():

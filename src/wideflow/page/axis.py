@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .numbers import short
+from .numbers import power_of_ten, short, ten_to
 
 LEVELS = 2**16 - 1
 _TAIL = 0.001
 _MARGIN = 0.04
-_HUGE = 1e100  # beyond it the length of a range might overflow
+_HUGE, _TINY = 1e100, 1e-100  # beyond them the length of a range might overflow, or vanish
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,16 @@ class Axis:
     low: float
     high: float
 
+    @property
+    def power(self) -> int:
+        """e, where ticks are numbered in multiples of 10^e, lest their numbers be long."""
+        return power_of_ten(max(abs(self.low), abs(self.high)))
+
+    @property
+    def name(self) -> str:
+        """The label, with the unit of the ticks where it is not 1."""
+        return f"{self.label} (in {ten_to(self.power)})" if self.power else self.label
+
     def ticks(self, most: int = 5) -> list[tuple[float, str]]:
         """Round places (1, 2 or 5 times a power of ten apart), at most so many, as parts of [0, 1]."""
         length = self.high - self.low
@@ -31,7 +41,9 @@ class Axis:
         )
         first, last = math.ceil(self.low / step), math.floor(self.high / step)
         digits = max(3, math.ceil(math.log10(max(abs(first), abs(last), 1)) + 1e-9) + 1)
-        return [((k * step - self.low) / length, short(k * step, digits)) for k in range(first, last + 1)]
+        unit = 10.0**-self.power
+        places = [k * step for k in range(first, last + 1)]
+        return [((place - self.low) / length, short(place * unit, digits)) for place in places]
 
     def levels(self, values: np.ndarray) -> np.ndarray:
         """`values` as whole numbers 0 … 65535 along the axis; what lies outside is at its ends."""
@@ -54,6 +66,8 @@ def spanned(label: str, clouds: Sequence[np.ndarray]) -> Axis:
     ends = [_quantiles(part[np.isfinite(part)]) for part in parts if np.isfinite(part).any()]
     low = min((e[0] for e in ends), default=-1.0)
     high = max((e[1] for e in ends), default=1.0)
+    if max(abs(low), abs(high)) < _TINY:
+        low = high = 0.0
     length = high - low
     # Points that do not differ (but by rounding) stand in the middle of a range of their own size.
     if length <= 1e-9 * max(abs(low), abs(high)):

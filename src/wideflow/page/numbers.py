@@ -67,8 +67,19 @@ def _rounded(value: float, place: int, power: int) -> str:
     return _signed(f"{kept:.{max(power - place, 0)}f}")
 
 
+def power_of_ten(value: float) -> int:
+    """e, where `value` is to be written as a multiple of 10^e; 0 where it is written out."""
+    exponent = _exponent(value, 17) if value else 0
+    return 0 if _SMALLEST <= exponent <= _LARGEST else exponent
+
+
+def ten_to(power: int) -> str:
+    """The power as text, such as 10⁻⁵."""
+    return f"10{str(power).translate(_SUPERSCRIPTS)}"
+
+
 def _power(power: int) -> str:
-    return f" × 10{str(power).translate(_SUPERSCRIPTS)}" if power else ""
+    return f" × {ten_to(power)}" if power else ""
 
 
 def _signed(text: str) -> str:

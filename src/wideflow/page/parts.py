@@ -140,6 +140,7 @@ def _mathml(latex: str) -> Any:
         root = convert_to_element(latex, display="block")
         for node in root.iter():
             node.text, node.tail = unescape(node.text or ""), unescape(node.tail or "")
+            node.attrib.pop("href", None)  # a formula leads nowhere
             if node.text.startswith("\\"):
                 raise ValueError(f"unknown command {node.text}")
     except Exception as error:  # what the converter raises has no common base

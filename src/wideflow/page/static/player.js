@@ -55,7 +55,8 @@
       const at = Math.round(box.left + place * (box.right - box.left)) + 0.5;
       pen.moveTo(at, box.bottom + 0.5);
       pen.lineTo(at, box.bottom + 5);
-      if (i % every === 0) pen.fillText(number, at, box.bottom + 7);
+      const centre = Math.min(at, box.right + 8 - pen.measureText(number).width / 2); // not cut at the edge
+      if (i % every === 0) pen.fillText(number, centre, box.bottom + 7);
     });
     pen.textAlign = "right";
     pen.textBaseline = "middle";
