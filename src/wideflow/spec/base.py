@@ -60,7 +60,10 @@ class Short(Part):
     @classmethod
     def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         table = handler.resolve_ref_schema(handler(core))
-        return {"anyOf": [table["properties"][cls.short], table]}
+        short = handler.resolve_ref_schema(table["properties"][cls.short])
+        # what is short for a table that may itself be short, and not that table written out
+        short = short["anyOf"][0] if "anyOf" in short else short
+        return {"anyOf": [short, table]}
 
 
 def _listed(value: Any) -> Any:

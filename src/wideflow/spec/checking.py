@@ -13,15 +13,17 @@ from . import forms
 from .base import Part
 from .forms import Form
 from .paths import Path
+from .places import homes
+from .study import Spec
 from .suggestions import nearest
 from .words import allowed, choices, shown
 
 Found = tuple[Path, str]
 
 
-def mistakes(table: type[Part], data: Any) -> list[Found]:
-    """What is wrong with `data`, taken as a `table`: places and messages; empty if nothing is."""
-    return list(_value(forms.whole(table), data, ()))
+def mistakes(data: Any) -> list[Found]:
+    """What is wrong with the data of a spec: places and messages; empty if nothing is."""
+    return list(_value(forms.whole(Spec), data, ()))
 
 
 def _value(form: Form, value: Any, path: Path) -> Iterator[Found]:
@@ -63,6 +65,10 @@ def _refused(form: Form, value: Any) -> str:
 
 def _table(form: Form, value: dict, path: Path) -> Iterator[Found]:
     """A table: its kind, its keys, what they hold, and what holds between them."""
+    misspelt = _misspelt_tag(form, value)
+    if misspelt is not None:
+        yield (*path, misspelt), f"unknown key; did you mean {form.tag!r}? It says which table this is"
+        return
     table = form.chosen(value)
     if table is None:
         yield from _unknown_kind(form, value, path)
@@ -73,14 +79,15 @@ def _table(form: Form, value: dict, path: Path) -> Iterator[Found]:
         if key in table.model_fields:
             found += _value(forms.of(table, key), value[key], (*path, key))
         else:
-            near = nearest(key, [k for k in table.model_fields if k != form.tag], value)
+            near = nearest(key, table.model_fields, value)
             meant.add(near)
             found.append(((*path, key), _unknown_key(form, table, key, near, value)))
     for key, info in table.model_fields.items():
         if info.is_required() and key not in value and key not in meant:
             field = forms.of(table, key)
             found.append(((*path, key), f"missing: {field.description} ({allowed(field)})"))
-    yield from found or _between(table, value, path)
+    yield from found
+    yield from _between(table, value, path, {place[: len(path) + 1] for place, _ in found})
 
 
 def _unknown_kind(form: Form, value: dict, path: Path) -> Iterator[Found]:
@@ -90,16 +97,16 @@ def _unknown_kind(form: Form, value: dict, path: Path) -> Iterator[Found]:
         close = nearest(given, known) if isinstance(given, str) else None
         hint = f"; did you mean {shown(close)}?" if close else "."
         yield (*path, tag), f"unknown {tag} {shown(given)}{hint} Allowed: {', '.join(map(shown, known))}"
-        return
-    near = next((key for key in value if nearest(key, [tag]) and not _known_to_all(form, key)), None)
-    if near is not None:
-        yield (*path, near), f"unknown key; did you mean {tag!r}? It says which table this is"
     else:
         yield (*path, tag), f"missing: it says which table this is. Allowed: {', '.join(map(shown, known))}"
 
 
-def _known_to_all(form: Form, key: str) -> bool:
-    return any(key in table.model_fields for table in form.tables)
+def _misspelt_tag(form: Form, value: dict) -> str | None:
+    """The key that was meant to be the tag, if that is not there."""
+    if form.tag is None or form.tag in value:
+        return None
+    known = list(dict.fromkeys(key for table in form.tables for key in table.model_fields))
+    return next((key for key in value if key not in known and nearest(key, known, value) == form.tag), None)
 
 
 def _unknown_key(form: Form, table: type[Part], key: str, near: str | None, value: dict) -> str:
@@ -108,18 +115,21 @@ def _unknown_key(form: Form, table: type[Part], key: str, near: str | None, valu
         given = value.get(form.tag, forms.tag_value(table, form.tag))
         where = " or ".join(map(shown, others))
         return f"unknown key with {form.tag} = {shown(given)}; it goes with {where}." + _keys(table)
-    return (f"unknown key; did you mean {near!r}?" if near else "unknown key.") + _keys(table)
+    elsewhere = [name or "the top of the file" for name in homes(key)][:3]
+    known = f" ({key!r} is a key of {', '.join(elsewhere)})" if elsewhere else ""
+    return (f"unknown key; did you mean {near!r}?" if near else "unknown key.") + known + _keys(table)
 
 
 def _keys(table: type[Part]) -> str:
     return f" Allowed: {', '.join(table.model_fields)}"
 
 
-def _between(table: type[Part], value: dict, path: Path) -> Iterator[Found]:
-    """What the table says itself of keys that do not go together; all else of it is right."""
+def _between(table: type[Part], value: dict, path: Path, wrong: set[Path]) -> Iterator[Found]:
+    """What the table's own validators say of keys that do not go together, where nothing else is wrong."""
     try:
         table.model_validate(value)
     except ValidationError as error:
         for entry in error.errors(include_url=False, include_input=False):
-            if not entry["loc"]:
-                yield path, str(entry.get("ctx", {}).get("error", entry["msg"]))
+            place = (*path, *entry["loc"])
+            if entry["type"] == "value_error" and len(entry["loc"]) <= 1 and place not in wrong:
+                yield place, str(entry["ctx"]["error"])

@@ -20,7 +20,8 @@ class Mistake:
     def __str__(self) -> str:
         place = self.source if self.line is None else f"{self.source}:{self.line}"
         said_already = f"{self.source}=".startswith(f"--set {self.where}=")
-        return ": ".join([place, *([self.where] if self.where and not said_already else []), self.message])
+        parts = [place, *([self.where] if self.where and not said_already else []), self.message]
+        return ": ".join(parts).replace("\n", "\\n")
 
 
 class SpecError(ValueError):

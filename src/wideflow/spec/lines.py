@@ -28,7 +28,9 @@ _PLAIN = re.compile(r"[^,\]}\n#]*")
 def lines_of(text: str) -> dict[Path, int]:
     """The line of every key and every list element, counted from 1."""
     scanner = _Scanner(text)
-    with suppress(RecursionError, ValueError):  # a place without a line is better than none of them
+    with suppress(
+        RecursionError, ValueError, IndexError
+    ):  # a place without a line is better than none of them
         scanner.document()
     return scanner.lines
 

@@ -63,7 +63,7 @@ def _wrong(data: dict[str, Any]) -> list[tuple[Path, str]]:
     try:
         Spec.model_validate(data)
     except ValidationError as error:
-        found = mistakes(Spec, data)
+        found = mistakes(data)
         # what the model refuses is never taken for right, even should the walk not see why
         return found or [((), str(entry["msg"])) for entry in error.errors(include_url=False)]
     return []
@@ -104,8 +104,9 @@ def _parsed(text: str, source: str) -> dict[str, Any]:
 def _syntax(error: ValueError, text: str, source: str) -> Mistake:
     match = _PLACE.match(str(error))
     if match is None:
-        digits = re.search(r"\d{1000}", text.replace("_", ""))
-        line = text.count("\n", 0, digits.start()) + 1 if digits else 1
+        plain = text.replace("_", "")
+        digits = re.search(r"\d{1000}", plain)
+        line = plain.count("\n", 0, digits.start()) + 1 if digits else 1
         return Mistake("", line, "no valid TOML: a number of thousands of digits", source)
     line = int(match[2]) if match[2] else text.count("\n") + 1
     column = f" in column {match[3]}" if match[3] else " at the end of the file"

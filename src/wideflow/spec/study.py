@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from .base import Count, NotNegative, Number, Part, Positive
 from .dynamics import Dynamics
@@ -121,10 +121,11 @@ class Spec(Part):
     dynamics: list[Dynamics] = Field(min_length=1, description="what to run")
     observe: Observe = Field(default_factory=Observe, description="what to look at")
 
-    @model_validator(mode="after")
-    def _named_once(self) -> "Spec":
-        names = [method.name or method.method for method in self.dynamics]
+    @field_validator("dynamics")
+    @classmethod
+    def _named_once(cls, dynamics: list[Dynamics]) -> list[Dynamics]:
+        names = [method.name or method.method for method in dynamics]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f'two dynamics are called {twice[0]!r}: give each a name = "…" of its own')
-        return self
+        return dynamics

@@ -26,11 +26,10 @@ def nearest(given: str, known: Iterable[str], used: Collection[str] = ()) -> str
     may be wrong, and one always. Capitals and - for _ do not count."""
     plain = _plain(given)
     allowed = max(1, len(plain) // 3)
-    if len(plain) > 60:  # no key is that long, and distances cost the product of the lengths
-        return None
     ranked = sorted(
-        (distance(plain, _plain(word)), word in used, -_common(plain, _plain(word)), place, word)
+        (distance(plain, other), word in used, -_common(plain, other), place, word)
         for place, word in enumerate(known)
+        if abs(len(plain) - len(other := _plain(word))) <= allowed  # at least as many edits are needed
     )
     return ranked[0][-1] if ranked and ranked[0][0] <= allowed else None
 
