@@ -200,13 +200,18 @@ def test_all_text_can_be_read(tab):
     assert dull == []
 
 
-def test_a_player_in_a_fold_is_drawn_when_it_is_opened(browser_page, tmp_path):
+def test_a_player_in_a_fold_fits_when_it_is_opened(browser_page, tmp_path):
+    """Also where the window changed while it was closed."""
     inner = page_cases.played([page_cases.cloud()])
     path = tmp_path / "fold.html"
     path.write_text(document("a", [Section("b", parts.fold("More", inner))]), "utf-8")
     tab = browser_page.open(path)
-    closed = tab.ink()
-    tab.page.locator("summary").click()
-    tab.until("document.querySelector('canvas').width > 600")  # two pixels to the point
-    assert tab.drawn().ink() != closed
+    assert not tab.page.locator("canvas").is_visible()
+    tab.page.set_viewport_size({"width": 420, "height": 900})
+    tab.drawn().page.locator("summary").click()
+    tab.until("(c => c.clientWidth < 420 && c.width === 2 * c.clientWidth)(document.querySelector('canvas'))")
+    assert tab.page.locator("canvas").is_visible()
+    start = tab.drawn().ink()
+    tab.page.locator(".wf-slider").fill("5")
+    assert tab.drawn().ink() != start
     assert quiet(tab), tab.trouble
