@@ -15,6 +15,8 @@ REFERENCES = {
     "Appl. Math. 6(1), 1980.",
     "geiger2020": "M. Geiger, S. Spigler, A. Jacot, M. Wyart. Disentangling feature and lazy training in "
     "deep neural networks. J. Stat. Mech. 113301, 2020.",
+    "ghorbani2021": "B. Ghorbani, S. Mei, T. Misiakiewicz, A. Montanari. Linearized two-layers neural "
+    "networks in high dimension. Ann. Statist. 49(2), 2021.",
     "hu2021": "K. Hu, Z. Ren, D. Šiška, Ł. Szpruch. Mean-field Langevin dynamics and energy "
     "landscape of neural networks. Ann. Inst. H. Poincaré Probab. Statist. 57, 2021.",
     "jacot2018": "A. Jacot, F. Gabriel, C. Hongler. Neural tangent kernel: convergence and generalization in "
@@ -31,6 +33,8 @@ REFERENCES = {
     "two-layer neural networks. PNAS 115(33), 2018.",
     "mei2019": "S. Mei, T. Misiakiewicz, A. Montanari. Mean-field theory of two-layers neural "
     "networks: dimension-free bounds and kernel limit. COLT 2019.",
+    "montanari2022": "A. Montanari, Y. Zhong. The interpolation phase transition in neural networks: "
+    "memorization and generalization under lazy training. Ann. Statist. 50(5), 2022.",
     "robbins1951": "H. Robbins, S. Monro. A stochastic approximation method. Ann. Math. "
     "Statist. 22(3), 1951.",
     "novak2022": "R. Novak, J. Sohl-Dickstein, S. S. Schoenholz. Fast finite width neural tangent kernel. "
