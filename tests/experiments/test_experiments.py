@@ -1,18 +1,18 @@
 """Every experiment passes, with its error bars small against its tolerance."""
 
-import json
-
 import pytest
 
 from wideflow.experiments import three_ways
-from wideflow.experiments.__main__ import EXPERIMENTS, main
+from wideflow.experiments.catalogue import EXPERIMENTS
+from wideflow.experiments.reproduction import reproduce
 
-# Minutes each, so that `make experiments` runs them and not the tests. What they rest on is tested here or in
-# files of their own by smaller cases, and in tests/mean_field to all digits.
+# Minutes each, so that `wideflow reproduce --all` runs them and not the tests. What they rest on is tested
+# here or in files of their own by smaller cases, and in tests/mean_field to all digits.
 LONG = {
     "sgd-tracks-flow",
     "three-ways",
     "limit-digits",
+    "single-neuron-widths",
     "two-gaussians-dynamics",
     "two-gaussians-threshold",
     "two-gaussians-failure",
@@ -25,26 +25,16 @@ LONG = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in LONG])
-def test_experiment_passes(name, tmp_path, capsys):
-    assert main([name, "--out", str(tmp_path)]) == 0
-    printed = capsys.readouterr().out
-    assert f"PASS  {name}" in printed and "FAIL" not in printed
-    record = json.loads((tmp_path / f"{name}.json").read_text())
-    assert record["passed"] and (tmp_path / f"{name}.png").stat().st_size > 10_000
-    for check in record["checks"]:
+def test_experiment_passes(name, tmp_path):
+    (result,) = reproduce([name], tmp_path)
+    assert result.record.verdict == "PASS", "\n".join(map(str, result.record.checks))
+    assert not result.already and (tmp_path / f"{name}.png").stat().st_size > 10_000
+    for check in result.record.checks:
         # a check whose error bar is as wide as what it allows would pass by luck
         # (an exact figure may have an error of 0)
-        assert 0 <= check["error"] < (check["high"] - check["low"]) / 4
+        assert 0 <= check.error < (check.high - check.low) / 4
 
 
 def test_one_case_of_the_three_ways():
     checks = three_ways.case_checks(three_ways.case("erf", 5, lambda text: None))
     assert len(checks) == 4 and all(check.passed for check in checks)
-
-
-def test_list_and_unknown_name(capsys):
-    assert main(["--list"]) == 0
-    listed = capsys.readouterr().out
-    assert all(name in listed for name in EXPERIMENTS)
-    assert main(["sgd-track-flow"]) == 2
-    assert "Did you mean 'sgd-tracks-flow'?" in capsys.readouterr().err

@@ -18,10 +18,9 @@ import numpy as np
 from ..diagnostics.scaling import Slope, fit_slope, rms_and_error
 from ..figures import COLOURS, panels
 from ..parametrisations import Parametrisation, lattice
-from ..references import REFERENCES
 from ..states.family import MLP
 from ..states.network import Network, Weights
-from .base import Check, Experiment, Outcome, Say
+from .base import Check, Outcome, Say
 
 DEPTH, DIMENSION, POINTS = 2, 8, 4
 WIDTHS, SEEDS = (256, 724, 2048), 40
@@ -143,11 +142,3 @@ def _draw(rows: list[Any], counts: Counter) -> Any:
         axes[1].set(xlabel="predicted exponent in n", ylabel="measured exponent in n")
         axes[1].legend()
     return figure
-
-
-EXPERIMENT = Experiment(
-    "abc-lattice",
-    "The inequalities on (a, b, c) decide between unstable, trivial, kernel and feature learning.",
-    REFERENCES["yang2021"],
-    run,
-)

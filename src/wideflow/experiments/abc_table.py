@@ -11,9 +11,8 @@ import numpy as np
 
 from ..diagnostics.widths.report import WidthReport, width_check
 from ..figures import COLOURS, panels
-from ..references import REFERENCES
 from ..states.family import MLP
-from .base import Check, Experiment, Outcome, Say
+from .base import Check, Outcome, Say
 
 CASES = (
     ("ntk", 1, "lazy"),
@@ -91,11 +90,3 @@ def _draw(reports: dict[tuple[str, int], WidthReport]) -> Any:
             axis.axhline(0, color="black", lw=0.8)
             axis.legend(fontsize=8)
     return figure
-
-
-EXPERIMENT = Experiment(
-    "abc-table",
-    "Exponents of |Δh| and |Δf| in n tell lazy, unstable and feature-learning scalings apart; |h| does not.",
-    REFERENCES["yang2021"],
-    run,
-)

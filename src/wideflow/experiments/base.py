@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..diagnostics.scaling import Slope
-from ..run import Run
+if TYPE_CHECKING:  # a record of checks is read without JAX
+    from ..diagnostics.scaling import Slope
+    from ..run import Run
 
 Say = Callable[[str], None]
 
@@ -43,23 +44,13 @@ class Outcome:
         return all(check.passed for check in self.checks)
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """A published claim. `run(say)` does the work, telling `say(text)` how far it is."""
-
-    name: str
-    claim: str
-    source: str
-    run: Callable[[Say], Outcome]
-
-
-def finished(run: Run) -> Run:
+def finished(run: "Run") -> "Run":
     """The run, if it came to its end: no verdict is given from one that did not."""
     if run.status != "ok":
         raise RuntimeError(f"A run of the experiment ended as {run.status}: {run.message}")
     return run
 
 
-def slope_check(what: str, slope: Slope, claimed: float, tolerance: float) -> Check:
+def slope_check(what: str, slope: "Slope", claimed: float, tolerance: float) -> Check:
     """A power law's exponent, within a tolerance of the claimed one."""
     return Check(what, f"{claimed:+g}", slope.value, slope.error, claimed - tolerance, claimed + tolerance)

@@ -37,10 +37,9 @@ from ..problems.laws import Dataset, Sphere
 from ..problems.neurons import Neuron
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
-from ..references import REFERENCES
 from ..states.family import MLP
 from ..states.network import Network
-from .base import Check, Experiment, Outcome, Say, finished, slope_check
+from .base import Check, Outcome, Say, finished, slope_check
 
 DIMENSION, DEPTH, SAMPLES, TESTED = 10, 2, 100, 2000
 WIDTHS = (32, 64, 128, 256, 512)
@@ -277,11 +276,3 @@ def run(say: Say) -> Outcome:
         _draw_map(axes[:2], moved, law)
         _draw_sides(axes[2:], data, found, laws)
     return Outcome(tuple(checks), figure)
-
-
-EXPERIMENT = Experiment(
-    "feature-and-lazy",
-    "Feature and lazy training are divided at α* ~ h^−½, and F varies over starts like 1/h on either side.",
-    REFERENCES["geiger2020"],
-    run,
-)

@@ -40,11 +40,10 @@ from ..loop import evolve
 from ..problems.laws import Dataset
 from ..problems.neurons import Neuron
 from ..problems.problem import Problem
-from ..references import REFERENCES
 from ..states.marginals import Signs
 from ..states.particles import Particles
 from ..states.starts import init
-from .base import Check, Experiment, Outcome, Say, finished, slope_check
+from .base import Check, Outcome, Say, finished, slope_check
 
 LEVEL = 0.1
 SENSES = ("features", "kernel", "function")
@@ -213,12 +212,3 @@ def _draw(found: Located) -> Any:
 def run(say: Say) -> Outcome:
     found = thresholds([size for sizes in SWEEPS.values() for size in sizes], say)
     return Outcome(tuple(checks_of(found)), _draw(found))
-
-
-EXPERIMENT = Experiment(
-    "lazy-threshold",
-    "With the prefactor α_M/√M training is lazy for α_M ≳ √(m²/(M d)): sufficient, not "
-    "necessary; features move below √(m/(M d)).",
-    REFERENCES["chizat2019"],
-    run,
-)

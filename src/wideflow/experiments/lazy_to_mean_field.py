@@ -31,11 +31,10 @@ from ..loop import evolve
 from ..problems.laws import Dataset
 from ..problems.neurons import Neuron
 from ..problems.problem import Problem
-from ..references import REFERENCES
 from ..states.marginals import Signs
 from ..states.particles import Particles
 from ..states.starts import Law, init
-from .base import Check, Experiment, Outcome, Say, finished, slope_check
+from .base import Check, Outcome, Say, finished, slope_check
 
 POINTS, RADIUS, TIME = 24, 1.5, 1.0
 ALPHAS = tuple(10.0 ** (k / 2) for k in range(-4, 7))
@@ -240,12 +239,3 @@ def run(say: Say) -> Outcome:
     size = float(np.sqrt(np.mean(y**2)))
     checks = (*limit_checks(found, ends, size), *gap_checks(mirrored, plain))
     return Outcome(checks, _draw(found, ends, mirrored, plain))
-
-
-EXPERIMENT = Experiment(
-    "lazy-to-mean-field",
-    "The scale α alone leads from the mean-field limit to the NTK limit; the linearisation gap falls like "
-    "α⁻² (mirrored neurons) or α⁻¹ (independent ones).",
-    REFERENCES["chizat2019"],
-    run,
-)

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..figures import COLOURS, panels
-from ..references import REFERENCES
-from .base import Check, Experiment, Outcome, Say
+from .base import Check, Outcome, Say
 from .three_ways import limit_risks, problem_of
 
 TABLE = {  # (t, digits as known) by dimension
@@ -75,11 +74,3 @@ def run(say: Say) -> Outcome:
     checks, at_one = table_checks(say)
     extrapolated, points = extrapolation_check(at_one, say)
     return Outcome((*checks, extrapolated), _draw(points, at_one[math.inf]))
-
-
-EXPERIMENT = Experiment(
-    "limit-digits",
-    "The limit has the digits of the reference table, and d = inf is what finite dimensions extrapolate to.",
-    REFERENCES["mei2018"],
-    run,
-)

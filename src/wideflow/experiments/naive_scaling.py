@@ -21,10 +21,9 @@ from ..loop import evolve
 from ..problems.laws import Dataset
 from ..problems.neurons import Neuron
 from ..problems.problem import Problem
-from ..references import REFERENCES
 from ..run import Run
 from ..states.family import MLP
-from .base import Check, Experiment, Outcome, Say, slope_check
+from .base import Check, Outcome, Say, slope_check
 
 DIMENSION, POINTS, STEP = 10, 128, 0.15
 WIDTHS = (256, 1024, 4096, 16384)
@@ -107,11 +106,3 @@ def _draw(runs: dict[str, dict[int, Run]], steps: tuple[np.ndarray, Slope]) -> A
         labels = ("width n", "largest stable η₀, squared loss")
         power_law(axes[2], WIDTHS, steps[0][:, 0], steps[0][:, 1], steps[1], labels)
     return figure
-
-
-EXPERIMENT = Experiment(
-    "naive-scaling",
-    "The NTK's network at a rate √n moves f by √n: squared loss diverges, cross-entropy still trains.",
-    REFERENCES["yang2021"],
-    run,
-)

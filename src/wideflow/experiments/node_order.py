@@ -41,10 +41,9 @@ from ..problems.neurons import Neuron
 from ..problems.problem import Problem
 from ..problems.sphere_mean import sphere_mean
 from ..problems.targets import single_index
-from ..references import REFERENCES
 from ..states.particles import Particles
 from ..states.starts import init
-from .base import Check, Experiment, Outcome, Say, finished, slope_check
+from .base import Check, Outcome, Say, finished, slope_check
 
 DIMENSION, TIME = 50, 2.0
 RTOL = 1e-11
@@ -181,12 +180,3 @@ def run(say: Say) -> Outcome:
     say("relu with its kink not cut")
     laws = uncut_laws()
     return Outcome(tuple(_checks(curves, laws)), _draw(curves, laws))
-
-
-EXPERIMENT = Experiment(
-    "node-order",
-    "The risk of the limit converges spectrally with the order of its Gauss nodes, relu included; a kink "
-    "that is not cut leaves a power law.",
-    REFERENCES["mei2018"],
-    run,
-)

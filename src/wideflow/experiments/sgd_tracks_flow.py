@@ -28,10 +28,9 @@ from ..problems.laws import Gaussian
 from ..problems.neurons import Neuron
 from ..problems.problem import Problem
 from ..problems.targets import single_index
-from ..references import REFERENCES
 from ..states.particles import Particles
 from ..states.starts import init
-from .base import Experiment, Outcome, Say, finished, slope_check
+from .base import Outcome, Say, finished, slope_check
 
 DIMENSION, TIME, SEEDS = 2, 2.0, 64
 STEPS = tuple(2.0**-k for k in range(5, 11))
@@ -116,11 +115,3 @@ def run(say: Say) -> Outcome:
         slope_check("slope in n of the rms of f_n − f_limit", widths[1], -0.5, TOLERANCE),
     )
     return Outcome(checks, _draw(problem, steps, widths))
-
-
-EXPERIMENT = Experiment(
-    "sgd-tracks-flow",
-    "One-pass SGD with n neurons and step η follows the mean-field flow up to η^½ and n^−½.",
-    REFERENCES["mei2019"],
-    run,
-)

@@ -4,15 +4,8 @@ Target y = erf(⟨w*, x⟩), x ~ N(0, I_d), |w*| = 1. The lectures' count, after
 the limit reaches R(ρ_T) ≤ ε at a time T(ε) that is free of d, so one-pass SGD with a number of neurons
 that is free of d and a step η = c/d gets there after m = T/η = Td/c samples.
 
-Lazy training of the same network is kernel regression with its tangent kernel at the start,
-
-    K(x, x') = E φ(u)φ(v) + ⟨x, x'⟩ E φ'(u)φ'(v),
-
-(u, v) Gaussian with variances |x|²/d and |x'|²/d and covariance ⟨x, x'⟩/d
-(a ~ N(0, 1), w ~ N(0, I/d)). With m of order d samples, d → ∞, it fits at most the linear part of the
-target; as E[z erf(z)] = 2/√(3π) and E erf(z)² = (2/π) asin(2/3), z ~ N(0, 1),
-
-    ½E(y − f)² → ½‖P_{>1} f*‖² = ½((2/π) asin(2/3) − 4/(3π)) at best.
+Lazy training of the same network is kernel regression; with m of order d samples it fits at most the linear
+part of the target, so its risk is ½‖P_{>1} f*‖² at best (`single_neuron`).
 
 The level is reached from below: m = 20d samples are 2d² at d = 10, enough to fit some of the cubic part
 too, so lazy training gets worse as d grows at fixed m/d, where the network does not."""
@@ -21,9 +14,7 @@ import math
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 
 from ..diagnostics.scaling import Slope, fit_slope, mean_and_error
 from ..dynamics.sgd import SGD
@@ -31,25 +22,15 @@ from ..figures import COLOURS, panels
 from ..functionals.expectations import ClosedForm
 from ..functionals.risk import Risk
 from ..loop import evolve
-from ..problems.duals import closed_dual
-from ..problems.laws import Gaussian
-from ..problems.neurons import Neuron
-from ..problems.problem import Problem
-from ..problems.targets import single_index
-from ..references import REFERENCES
 from ..states.starts import init
-from .base import Check, Experiment, Outcome, Say, finished, slope_check
+from .base import Check, Outcome, Say, finished, slope_check
+from .single_neuron import NOT_LINEAR, lazy_kernel, problem_in
 
 DIMENSIONS = (10, 20, 40, 80)
 WIDTH, TIME, RATE = 200, 5.0, 0.25  # n, T and c: m = Td/c samples
 SEEDS, LAZY_SEEDS, TEST = 12, 3, 3000
 RIDGES = tuple(10.0**k for k in np.arange(-6, 3, 0.5))
 LEVEL = 0.01
-NOT_LINEAR = 0.5 * (2 / math.pi * math.asin(2 / 3) - 4 / (3 * math.pi))
-
-
-def problem_in(d: int) -> Problem:
-    return Problem(x=Gaussian(d), target=single_index("erf"), neuron=Neuron("erf"))
 
 
 def samples(d: int) -> int:
@@ -70,24 +51,15 @@ def sgd_risks(d: int) -> list[float]:
     return risks
 
 
-@jax.jit
-def tangent_kernel(x: Any, other: Any) -> Any:
-    """K(x, x') of the infinitely wide erf network at its start; E φ'φ' = ∂/∂q₁₂ E φφ' by Price's theorem."""
-    d = x.shape[1]
-    dual = closed_dual("erf", "erf")
-    inner = x @ other.T
-    q1, q2 = jnp.sum(x**2, axis=1)[:, None] / d, jnp.sum(other**2, axis=1) / d
-    value, slope = jax.jvp(lambda q12: dual(q1, q2, q12), (inner / d,), (jnp.ones_like(inner),))
-    return value + inner * slope
-
-
 def lazy_risk(d: int, seed: int) -> float:
     """Test risk of kernel ridge regression on m samples, with the ridge that is best on the test set."""
+    from scipy.linalg import eigh
+
     problem, m = problem_in(d), samples(d)
     nodes = problem.sample(jax.random.key(7000 * d + seed), m + TEST)
     x, y = nodes.x[:m], np.asarray(nodes.y)
-    values, vectors = scipy.linalg.eigh(np.asarray(tangent_kernel(x, x)))
-    across = np.asarray(tangent_kernel(nodes.x[m:], x)) @ vectors
+    values, vectors = eigh(np.asarray(lazy_kernel(x, x)))
+    across = np.asarray(lazy_kernel(nodes.x[m:], x)) @ vectors
     fits = [across @ ((vectors.T @ y[:m]) / (np.maximum(values, 0) + ridge)) for ridge in RIDGES]
     return min(0.5 * float(np.mean((y[m:] - fit) ** 2)) for fit in fits)
 
@@ -139,12 +111,3 @@ def run(say: Say) -> Outcome:
         say(f"d = {d}: risks {np.mean(network[-1]):.4f} and {np.mean(lazy[-1]):.4f} (level {NOT_LINEAR:.4f})")
     found = _rows(network), _rows(lazy)
     return Outcome(_checks(*found), _draw(*found))
-
-
-EXPERIMENT = Experiment(
-    "single-neuron-samples",
-    "A single neuron is learned to a given error by O(1) neurons from O(d) samples; lazy training on as many "
-    "samples fits no more than the linear part of the target.",
-    REFERENCES["mei2019"],
-    run,
-)

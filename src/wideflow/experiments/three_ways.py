@@ -33,9 +33,8 @@ from ..problems.laws import Gaussian
 from ..problems.neurons import Neuron
 from ..problems.problem import Problem
 from ..problems.targets import single_index
-from ..references import REFERENCES
 from ..states.starts import init
-from .base import Check, Experiment, Outcome, Say, finished
+from .base import Check, Outcome, Say, finished
 
 LINKS, DIMENSIONS = ("erf", "relu", "tanh"), (5, 50)
 TIMES = (1.0, 2.0, 5.0)  # where the three ways are compared
@@ -153,12 +152,3 @@ def _draw(cases: list[Case]) -> Any:
 def run(say: Say) -> Outcome:
     cases = [case(link, d, say) for link in LINKS for d in DIMENSIONS]
     return Outcome(tuple(check for found in cases for check in case_checks(found)), _draw(cases))
-
-
-EXPERIMENT = Experiment(
-    "three-ways",
-    "The mean-field limit of a single-index target is the same from the reduced flow, from neurons in R^d "
-    "and from SGD.",
-    REFERENCES["mei2018"],
-    run,
-)

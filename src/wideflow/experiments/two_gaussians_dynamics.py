@@ -32,10 +32,9 @@ from ..problems.activations import activation
 from ..problems.laws import two_gaussians
 from ..problems.neurons import Neuron
 from ..problems.problem import Problem
-from ..references import REFERENCES
 from ..run import Run
 from ..states.starts import init
-from .base import Check, Experiment, Outcome, Say, finished
+from .base import Check, Outcome, Say, finished
 
 KNOTS = ((0.5, -2.5), (1.5, 7.5))
 DIMENSION, SCALE, DELTAS = 40, 0.8, (0.2, 0.4, 0.6, 0.8)
@@ -108,11 +107,3 @@ def run(say: Say) -> Outcome:
             checks.append(Check(name, "0 as n → ∞, η → 0", gap, error, 0.0, TOLERANCE))
     say("the figure")
     return Outcome(tuple(checks), _draw(found))
-
-
-EXPERIMENT = Experiment(
-    "two-gaussians-dynamics",
-    "On two centred Gaussians, risk and mean radius of SGD with 800 neurons follow the mean-field limit.",
-    REFERENCES["mei2018"],
-    run,
-)

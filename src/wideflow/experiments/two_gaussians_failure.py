@@ -30,10 +30,9 @@ from ..functionals.risk import Risk
 from ..loop import evolve
 from ..mean_field.limit import limit
 from ..problems.problem import Problem
-from ..references import REFERENCES
 from ..run import Run
 from ..states.starts import init
-from .base import Check, Experiment, Outcome, Say, finished
+from .base import Check, Outcome, Say, finished
 from .two_gaussians_dynamics import OBSERVED, curves, problem_of
 
 KNOTS = ((0.0, -2.5), (0.5, -4.0), (1.5, 7.5))
@@ -139,11 +138,3 @@ def run(say: Say) -> Outcome:
         Check(f"SGD from κ = {SUCCEEDS}: {end}", "much lower", *final[SUCCEEDS], 0.0, 0.3),
     )
     return Outcome(checks, _draw(seen, nets, ends, transition))
-
-
-EXPERIMENT = Experiment(
-    "two-gaussians-failure",
-    "With an activation that is not monotone SGD fails from a start κ = 0.1 and succeeds from κ = 0.4.",
-    REFERENCES["mei2018"],
-    run,
-)

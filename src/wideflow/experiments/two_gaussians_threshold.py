@@ -32,8 +32,7 @@ import numpy as np
 
 from ..diagnostics.scaling import Slope, fit_slope
 from ..figures import COLOURS, panels
-from ..references import REFERENCES
-from .base import Check, Experiment, Outcome, Say, slope_check
+from .base import Check, Outcome, Say, slope_check
 from .two_gaussians_dynamics import problem_of
 
 DIMENSIONS = (20, 40, 80, 160, 320, math.inf)
@@ -199,11 +198,3 @@ def run(say: Say) -> Outcome:
         Check("d = ∞, Δ > Δ*: largest least risk", "0", float(zero), gap, 0.0, GAP),
     )
     return Outcome(checks, _draw(upper, curves, {"Δ*(∞) − Δ*(d)": apart, "Δ'(d)": lower}))
-
-
-EXPERIMENT = Experiment(
-    "two-gaussians-threshold",
-    "One sphere of weights is optimal for two centred Gaussians up to Δ*, which tends to 0.47 as d grows.",
-    REFERENCES["mei2018"],
-    run,
-)

@@ -1,0 +1,152 @@
+"""The published claims: what each says, where it was said, how long it takes. A list loads no experiment."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from .._checks import nearest
+from ..references import REFERENCES
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A published claim, from `sources` (keys of `REFERENCES`); `minutes` is a rough time on two cores."""
+
+    name: str
+    claim: str
+    sources: tuple[str, ...]
+    minutes: float
+
+    @property
+    def module(self) -> str:
+        """The file of the experiment, in this folder: its function `run(say) -> Outcome` does the work."""
+        return self.name.replace("-", "_")
+
+    @property
+    def source(self) -> str:
+        return " ".join(REFERENCES[key] for key in self.sources)
+
+    def load(self) -> Callable[[Callable[[str], None]], Any]:
+        """`run` of the experiment's module, which is imported now."""
+        return import_module(f".{self.module}", __package__).run
+
+
+_ALL = (
+    Experiment(
+        "sgd-tracks-flow",
+        "One-pass SGD with n neurons and step η follows the mean-field flow up to η^½ and n^−½.",
+        ("mei2019",),
+        2,
+    ),
+    Experiment(
+        "node-order",
+        "The risk of the limit converges spectrally with the order of its Gauss nodes, relu included; a "
+        "kink that is not cut leaves a power law.",
+        ("mei2018",),
+        1,
+    ),
+    Experiment(
+        "limit-digits",
+        "The limit has the digits of the reference table, and d = inf is what finite dimensions "
+        "extrapolate to.",
+        ("mei2018",),
+        2,
+    ),
+    Experiment(
+        "three-ways",
+        "The mean-field limit of a single-index target is the same from the reduced flow, from neurons in"
+        " R^d and from SGD.",
+        ("mei2018",),
+        2,
+    ),
+    Experiment(
+        "single-neuron-samples",
+        "A single neuron is learned to a given error by O(1) neurons from O(d) samples; lazy training on "
+        "as many samples fits no more than the linear part of the target.",
+        ("mei2019",),
+        1,
+    ),
+    Experiment(
+        "single-neuron-widths",
+        "Learning a single neuron from m ~ d samples, the test error deteriorates with the width under NTK "
+        "scaling, to what no linear function fits, and stays low under mean-field scaling.",
+        ("ghorbani2021", "montanari2022", "mei2019"),
+        2,
+    ),
+    Experiment(
+        "two-gaussians-dynamics",
+        "On two centred Gaussians, risk and mean radius of SGD with 800 neurons follow the mean-field limit.",
+        ("mei2018",),
+        2,
+    ),
+    Experiment(
+        "two-gaussians-threshold",
+        "One sphere of weights is optimal for two centred Gaussians up to Δ*, which tends to 0.47 as d "
+        "grows.",
+        ("mei2018",),
+        2,
+    ),
+    Experiment(
+        "two-gaussians-failure",
+        "With an activation that is not monotone SGD fails from a start κ = 0.1 and succeeds from κ = 0.4.",
+        ("mei2018",),
+        2,
+    ),
+    Experiment(
+        "naive-scaling",
+        "The NTK's network at a rate √n moves f by √n: squared loss diverges, cross-entropy still trains.",
+        ("yang2021",),
+        1,
+    ),
+    Experiment(
+        "abc-table",
+        "Exponents of |Δh| and |Δf| in n tell lazy, unstable and feature-learning scalings apart; |h| "
+        "does not.",
+        ("yang2021",),
+        1,
+    ),
+    Experiment(
+        "abc-lattice",
+        "The inequalities on (a, b, c) decide between unstable, trivial, kernel and feature learning.",
+        ("yang2021",),
+        2,
+    ),
+    Experiment(
+        "lazy-to-mean-field",
+        "The scale α alone leads from the mean-field limit to the NTK limit; the linearisation gap falls "
+        "like α⁻² (mirrored neurons) or α⁻¹ (independent ones).",
+        ("chizat2019",),
+        2,
+    ),
+    Experiment(
+        "lazy-threshold",
+        "With the prefactor α_M/√M training is lazy for α_M ≳ √(m²/(M d)): sufficient, not necessary; "
+        "features move below √(m/(M d)).",
+        ("chizat2019",),
+        2,
+    ),
+    Experiment(
+        "feature-and-lazy",
+        "Feature and lazy training are divided at α* ~ h^−½, and F varies over starts like 1/h on either "
+        "side.",
+        ("geiger2020",),
+        2,
+    ),
+)
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
+
+
+def listing() -> list[dict[str, Any]]:
+    """One row for each claim: name, claim, source, minutes."""
+    return [{"name": e.name, "claim": e.claim, "source": e.source, "minutes": e.minutes} for e in _ALL]
+
+
+def chosen(names: Iterable[str] = ()) -> list[Experiment]:
+    """The experiments of these names, each once; all of them where no name is given."""
+    names = list(dict.fromkeys(names))
+    for name in names:
+        if name not in EXPERIMENTS:
+            known = ", ".join(EXPERIMENTS)
+            raise ValueError(f"No experiment {name!r}; known: {known}.{nearest(name, EXPERIMENTS)}")
+    return [EXPERIMENTS[name] for name in names or EXPERIMENTS]

@@ -1,0 +1,94 @@
+"""One page of all reproductions in a folder: every claim beside what was measured."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from markupsafe import Markup
+
+from ..page.document import Section, document
+from ..page.numbers import plus_minus, short
+from ..page.parts import fold, join, paragraph, picture, table, verdict
+from . import records
+from .base import Check
+from .catalogue import EXPERIMENTS
+from .records import Record
+from .sources import text_hash
+
+PAGE = "index.html"
+_HEAD = ("Experiment", "What", "Claimed", "Measured", "Allowed", "Verdict")
+_COLOURS = {"PASS": "#00664B", "FAIL": "#A63A00", "ERROR": "#A63A00"}  # dark enough to be read on white
+
+
+def write(out: Path) -> Path:
+    """Write `out/index.html` from the records in the folder; what was made by other code is marked so."""
+    found = [record for name in EXPERIMENTS if (record := records.read(out, name)) is not None]
+    pictures = {r.name: records.picture(out, r.name).read_bytes() for r in found if r.figure is not None}
+    older = {record.name for record in found if record.code != text_hash(EXPERIMENTS[record.name].module)}
+    records.replace(out / PAGE, page(found, pictures, older).encode())
+    return out / PAGE
+
+
+def page(found: list[Record], pictures: dict[str, bytes], older: Collection[str] = ()) -> str:
+    """The page as text, with the pictures of the records by name, and the names of those of other code."""
+    rows = [_row(record.name, check) for record in found for check in record.checks]
+    rows += [_error_row(record) for record in found if record.error is not None]
+    caption = "Each figure measured ± one standard error, beside the figure claimed and what is allowed."
+    summary = Section("Every claim", table(_HEAD, rows, caption, align="llllll"))
+    sections = [summary] if rows else []
+    sections += [Section(r.name, _body(r, pictures.get(r.name), r.name in older), id=r.name) for r in found]
+    footer = "Made by `wideflow reproduce`."
+    return document("Reproductions of published claims", sections, lead=verdict(summed(found)), footer=footer)
+
+
+def summed(found: list[Record]) -> str:
+    """ "13 of 14 claims hold; 1 of 15 is not run yet." """
+    held, total, listed = sum(record.passed for record in found), len(found), len(EXPERIMENTS)
+    text = f"{held} of {total} claims hold"
+    failed = [r.name for r in found if not r.passed]
+    text += f" (not: {', '.join(failed)})" if failed else ""
+    are = "is" if listed - total == 1 else "are"
+    return text + (f"; {listed - total} of {listed} {are} not run yet." if total < listed else ".")
+
+
+def _row(name: str, check: Check) -> tuple[str, ...]:
+    link = Markup('<a href="#{}">{}</a>').format(name, name)
+    measured = plus_minus(check.measured, check.error)
+    return link, check.what, check.claimed, measured, _allowed(check), _verdict(check)
+
+
+def _error_row(record: Record) -> tuple[str, ...]:
+    link = Markup('<a href="#{}">{}</a>').format(record.name, record.name)
+    return link, record.error or "", "–", "–", "–", _coloured("ERROR")
+
+
+def _allowed(check: Check) -> str:
+    low, high = ("−∞" if check.low == -float("inf") else short(check.low)), short(check.high)
+    return f"{low} … {'∞' if check.high == float('inf') else high}"
+
+
+def _verdict(check: Check) -> Markup:
+    return _coloured("PASS" if check.passed else "FAIL")
+
+
+def _coloured(word: str) -> Markup:
+    return Markup('<strong style="color: {}">{}</strong>').format(_COLOURS[word], word)
+
+
+def _body(record: Record, figure: bytes | None, older: bool) -> Markup:
+    took = f"{record.seconds:.0f} s" if record.seconds < 90 else f"{record.seconds / 60:.1f} min"
+    held = sum(check.passed for check in record.checks)
+    said = f" {held} of {len(record.checks)} checks hold, in {took}." if record.checks else f" After {took}."
+    parts = [
+        paragraph(f"**{record.claim}**"),
+        paragraph(record.source),
+        Markup("<p>{}{}</p>").format(_coloured(record.verdict), said),
+    ]
+    if older:
+        parts.append(paragraph("This was made by another version of the code; run it again to renew it."))
+    if record.error is not None:
+        parts.append(paragraph(f"It stopped with `{record.error}`"))
+    if figure is not None:
+        parts.append(picture(figure, f"Figure of {record.name}: {record.claim}"))
+    made = [(name, version) for name, version in record.versions.items()]
+    parts.append(fold("Versions", table(("part", "version"), made, f"Made on {record.date}.")))
+    return join(*parts)

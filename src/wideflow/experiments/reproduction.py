@@ -1,0 +1,86 @@
+"""Experiments performed one by one: what is done is kept, and not done again unless the code has changed."""
+
+import datetime
+import io
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .. import __version__
+from . import pages, records
+from .base import Check
+from .catalogue import Experiment, chosen
+from .records import Record
+from .sources import text_hash
+
+OUT = Path("out/reproductions")
+Say = Callable[[str, str], None]
+
+
+class Result(NamedTuple):
+    """The record of one experiment, and whether it was there already."""
+
+    record: Record
+    already: bool
+
+
+def reproduce(
+    names: Iterable[str] = (), out: str | Path = OUT, *, fresh: bool = False, say: Say | None = None
+) -> Iterator[Result]:
+    """Perform experiments (all, if no names are given) in float64, and yield the result of each.
+
+    `out/NAME.json` is the record, `out/NAME.png` the figure, and `out/index.html` the page of all records in
+    the folder, written anew after each experiment. One whose record is whole, and was made by the same text
+    of its module and of all that it imports from the package, is not performed again unless `fresh`; one that
+    raises is recorded as an error, and the next goes on. `say(name, text)` is told how far each is. An
+    unknown name is a ValueError, raised at once."""
+    return _results(chosen(names), Path(out), fresh, say or (lambda name, text: None))
+
+
+def _results(experiments: list[Experiment], out: Path, fresh: bool, say: Say) -> Iterator[Result]:
+    for experiment in experiments:
+        code = text_hash(experiment.module)
+        known = None if fresh else records.read(out, experiment.name)
+        already = known is not None and known.code == code and known.error is None
+        if known is None or not already:
+            known = records.write(out, *_performed(experiment, code, say))
+        pages.write(out)
+        yield Result(known, already)
+
+
+def _performed(experiment: Experiment, code: str, say: Say) -> tuple[Record, bytes | None]:
+    import jax
+
+    from ..provenance import versions
+
+    say(experiment.name, "loading")
+    begun, picture, error = time.monotonic(), None, None
+    checks: tuple[Check, ...] = ()
+    try:
+        with jax.enable_x64(True):  # slopes of small gaps want digits
+            outcome = experiment.load()(lambda text: say(experiment.name, text))
+            checks, picture = tuple(outcome.checks), _png(outcome.figure)
+    except Exception as raised:
+        checks, error = (), f"{type(raised).__name__}: {raised}"
+    finally:
+        jax.clear_caches()  # or the compiled programs of all experiments fill gigabytes
+    record = Record(
+        name=experiment.name,
+        claim=experiment.claim,
+        source=experiment.source,
+        checks=checks,
+        seconds=round(time.monotonic() - begun, 2),
+        version=__version__,
+        versions=versions(),
+        code=code,
+        date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        error=error,
+    )
+    return record, picture
+
+
+def _png(figure: Any) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
