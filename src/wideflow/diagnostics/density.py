@@ -24,10 +24,18 @@ def density(state: Particles, coordinate: int | str, at: Any, bandwidth: float |
     column = theta[:, _column(state, coordinate)]
     probes = weights == 0
     values, mass = (column[probes], np.ones(probes.sum())) if probes.any() else (column, weights)
+    width = None if bandwidth is None else positive("density(bandwidth)", bandwidth)
+    return gaussian_sum(values, finite("density(at)", at).astype(float), mass, width)
+
+
+def gaussian_sum(
+    values: np.ndarray, at: np.ndarray, mass: np.ndarray | None = None, width: float | None = None
+) -> np.ndarray:
+    """Σ_i mass_i N(at; values_i, width²), equal masses and Silverman's width by default."""
+    mass = np.ones(len(values)) if mass is None else mass
     mass = mass / mass.sum()
-    width = _silverman(values, mass) if bandwidth is None else positive("density(bandwidth)", bandwidth)
-    points = finite("density(at)", at).astype(float)
-    scaled = (points[..., None] - values) / width
+    width = _silverman(values, mass) if width is None else width
+    scaled = (at[..., None] - values) / width
     return np.exp(-0.5 * scaled**2) @ mass / (width * np.sqrt(2 * np.pi))
 
 

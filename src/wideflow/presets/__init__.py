@@ -15,3 +15,8 @@ def names() -> list[str]:
 def file(name: str) -> Path:
     """The spec file of a preset; its data lie beside it."""
     return HERE / f"{name}.toml"
+
+
+def data(name: str) -> list[Path]:
+    """The data files that a preset reads."""
+    return sorted(path for path in HERE.glob(f"{name}.*") if path.suffix != ".toml")

@@ -112,6 +112,15 @@ def build(spec: Spec, folder: Path) -> Study:
     return Study(spec, whole, problem, start, risk, penalty, ts, tuple(listed), named)
 
 
+def located(spec: Spec, folder: Path) -> Spec:
+    """The same spec with its data file by the full path, so that it can be read from anywhere."""
+    x: Any = spec.problem.x
+    if x.law != "dataset" or Path(x.file).is_absolute():
+        return spec
+    full = x.model_copy(update={"file": str((folder / x.file).resolve())})
+    return spec.model_copy(update={"problem": spec.problem.model_copy(update={"x": full})})
+
+
 def _problem(x: Any, target: Any, neuron: Any, loss: Any, noise: float) -> Problem:
     return Problem(x=x, target=target, neuron=neuron, loss=loss, noise=noise)
 

@@ -1,4 +1,4 @@
-"""What a study will take, before it is run: operations, seconds, memory. Rough by design: a factor of three."""
+"""What a study will take, before it is run: operations, seconds, memory. Rough: within a factor of three."""
 
 import time
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ def _work(study: Study, case: Case) -> tuple[int, float]:
         return 0, looks + rows**3 + weights * rows**2
     if step is None:
         return _FLOW, _FLOW * full + looks
-    steps = int(round(float(study.ts[-1]) / step))
+    steps = round(float(study.ts[-1]) / step)
     batch = getattr(spec, "batch", None)
     each = full if batch is None else _PASSES * weights * batch
     return steps, steps * each + looks

@@ -101,7 +101,8 @@ def _inputs(spec: Any, problem: Problem) -> tuple[Any, ...]:
 
 
 def _marginal(spec: Any) -> Any:
-    return _MARGINALS[spec.law](**_given(spec, "law")) if isinstance(spec, Part) else spec
+    named = isinstance(spec, Part)
+    return _MARGINALS[spec.law](**_given(spec, "law")) if named else spec
 
 
 def risk(spec: RiskSpec, problem: Problem) -> tuple[Risk, AbstractFunctional | None]:

@@ -65,7 +65,8 @@ def perform(study: Study, case: Case, path: Path, *, progress: bool | None = Non
 
 def observers(study: Study, state: Any) -> Observers:
     """What to look at in a run from this state."""
-    spec, found = study.spec.observe, {}
+    spec = study.spec.observe
+    found: dict[str, Any] = {}
     if (x := rows_of(study, spec.kernel, KERNEL_STREAM)) is not None:
         found["kernel movement"] = kernel_movement(state, x)
     found["weight movement"] = weight_movement(state)

@@ -1,0 +1,6 @@
+"""`python -m wideflow` is the command `wideflow`."""
+
+from .cli.app import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""What the command says, and where: words on a terminal, JSON when asked for, errors on standard error."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+GOOD, FAILED, BAD_INPUT, DIVERGED, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def on_terminal() -> bool:
+    """Whether a person is looking at the output."""
+    return sys.stdout.isatty()
+
+
+def say(text: str) -> None:
+    """A line for a person; nothing where no one looks."""
+    if on_terminal():
+        print(text, flush=True)
+
+
+def tell(text: str) -> None:
+    """A line on standard error, for a person."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr, flush=True)
+
+
+def answer(text: str) -> None:
+    """What was asked for, on standard output in any case."""
+    print(text, flush=True)
+
+
+def as_json(data: Any) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False), flush=True)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Columns side by side: framed by rich on a terminal, else plain text."""
+    rows = [list(row) for row in rows]
+    if on_terminal():
+        from rich.console import Console
+        from rich.table import Table
+
+        made = Table(*head, box=None, pad_edge=False, header_style="bold")
+        for row in rows:
+            made.add_row(*[cell.replace("[", r"\[") for cell in row])
+        console = Console()
+        with console.capture() as captured:
+            console.print(made)
+        return captured.get().rstrip()
+    wide = [max(len(row[i]) for row in [list(head), *rows]) for i in range(len(head))]
+    line = lambda row: "  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip()
+    return "\n".join(line(row) for row in [list(head), *rows])
+
+
+def leave(code: int) -> NoReturn:
+    """End the command with an exit code."""
+    import typer
+
+    raise typer.Exit(code)
+
+
+def refuse(message: str, json_too: bool = False, **more: Any) -> NoReturn:
+    """Bad input: say what is wrong on standard error (as JSON too, if that was asked for), leave with 2."""
+    print(message, file=sys.stderr, flush=True)
+    if json_too:
+        as_json({"status": "error", "message": message, **more})
+    leave(BAD_INPUT)

@@ -1,0 +1,51 @@
+"""`wideflow presets`."""
+
+import shutil
+import tomllib
+from pathlib import Path
+
+from .. import presets
+from .console import answer, as_json, refuse, say, table
+
+
+def presets_command(name: str | None, copy: Path | None, json_too: bool) -> None:
+    """List presets, print one, or copy its files."""
+    if name is None:
+        rows = [
+            (one, tomllib.loads(presets.file(one).read_text(encoding="utf-8"))) for one in presets.names()
+        ]
+        if json_too:
+            as_json(
+                [{"name": one, "title": data["title"], "about": _flat(data["about"])} for one, data in rows]
+            )
+            return
+        answer(table(["preset", "what it shows"], [(one, data["title"]) for one, data in rows]))
+        say("\nRun one with `wideflow run NAME`, print it with `wideflow presets NAME`,")
+        say("copy it to change it with `wideflow presets NAME --copy DIR`.")
+        return
+    if name not in presets.names():
+        from ..spec.suggestions import nearest
+
+        close = nearest(name, presets.names())
+        hint = f" Did you mean {close!r}?" if close else ""
+        refuse(f"There is no preset {name!r}; there are {', '.join(presets.names())}.{hint}", json_too)
+    if copy is None:
+        text = presets.file(name).read_text(encoding="utf-8")
+        as_json(tomllib.loads(text)) if json_too else answer(text.rstrip())
+        return
+    files = [presets.file(name), *presets.data(name)]
+    for file in files:
+        if (copy / file.name).exists():
+            refuse(f"{copy / file.name} is there already; choose another folder.", json_too)
+    copy.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        shutil.copyfile(file, copy / file.name)
+    if json_too:
+        as_json([str(copy / file.name) for file in files])
+        return
+    answer("\n".join(str(copy / file.name) for file in files))
+    say(f"\nChange a number, then: wideflow run {copy / files[0].name}")
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())

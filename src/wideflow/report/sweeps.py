@@ -1,0 +1,65 @@
+"""Figures of a study against width and scale."""
+
+import numpy as np
+
+from ..diagnostics.scaling import fit_slope
+from ..figures import COLOURS, panels, power_law
+from ..study.groups import Estimate, Group
+from ..study.judging import limit_for, references
+from .curves import Drawing
+
+_FEWEST = 3  # points that make a sweep
+
+
+def widths(groups: list[Group]) -> Drawing | None:
+    """Largest gap in risk to the limit against n, where one method has three widths or more."""
+    limits, _ = references(groups)
+    families: dict[tuple[str, str], list[Group]] = {}
+    for group in groups:
+        if group.case.width is not None and not group.case.linearised:
+            families.setdefault((group.case.method.name, group.case.scaling), []).append(group)
+    for members in families.values():
+        if len(members) < _FEWEST or not limits:
+            continue
+        limit = limit_for(members[0], limits)
+        assert limit is not None
+        found = [(g.case.width, g.risk_gap(limit)) for g in members]
+        rows = [(n, e.value, e.error) for n, e in found if e is not None and e.error and e.value > 0]
+        if len(rows) < _FEWEST or not np.isclose(limit.case.alpha, members[0].case.alpha):
+            continue
+        n, gap, error = (np.array(column, float) for column in zip(*rows, strict=True))
+        slope = fit_slope(n, gap, error)
+        with panels(1, width=6.0, height=3.8) as (figure, (axes,)):
+            power_law(axes, n, gap, error, slope, ("width n", "largest |R − R of the limit|"))
+        caption = (
+            f"Largest distance over time between the risk of “{members[0].case.method.name}” and of the "
+            f"limit, against the width: a power law n^({slope.value:.2f} ± {slope.error:.2f}). Chance alone "
+            "gives −½; for discrete steps or data a part remains that the width does not take away."
+        )
+        return Drawing("widths", figure, "Gap to the limit against width, on logarithmic axes.", caption)
+    return None
+
+
+def scales(groups: list[Group]) -> Drawing | None:
+    """Movement of the kernel and risk at the end against α, where one method has three scales or more."""
+    families: dict[tuple[str, int | None], list[Group]] = {}
+    for group in groups:
+        if group.case.width is not None and not group.case.linearised and group.case.parametrisation is None:
+            families.setdefault((group.case.method.name, group.case.width), []).append(group)
+    members = max(families.values(), key=len, default=[])
+    rows = [(g.case.alpha, g.end("kernel movement"), g.end("risk")) for g in members]
+    rows = [row for row in rows if row[1] is not None and row[2] is not None]
+    if len(rows) < _FEWEST:
+        return None
+    alpha = [row[0] for row in rows]
+    with panels(2, width=4.6, height=3.6) as (figure, axes):
+        for i, (axis, label) in enumerate(
+            zip(axes, ("kernel movement at the end", "risk at the end"), strict=True)
+        ):
+            column = [row[1 + i] for row in rows]
+            values = [e.value for e in column if isinstance(e, Estimate)]
+            errors = [e.error or 0.0 for e in column if isinstance(e, Estimate)]
+            axis.errorbar(alpha, values, errors, fmt="o-", ms=4, capsize=2, color=COLOURS[i])
+            axis.set(xlabel="scale α", ylabel=label, xscale="log", yscale="log")
+    caption = "The larger the scale α, the less the kernel moves. Bars: ± 1 standard error over seeds."
+    return Drawing("scales", figure, "Kernel movement and risk against the scale.", caption)
