@@ -135,9 +135,8 @@ def added(draw, data):
     node, key = place(draw, data)
     inside = node[key] if key is not None else data
     if isinstance(inside, dict):
-        inside[draw(st.sampled_from(["law", "kind", "d", "step", "name", "x", "seed", "", "é b"]))] = draw(
-            st.sampled_from(VALUES)
-        )
+        new = draw(st.sampled_from(["law", "kind", "d", "step", "name", "x", "seed", "", "é b"]))
+        inside[new] = copy.deepcopy(draw(st.sampled_from(VALUES)))
     elif isinstance(inside, list):
         inside.append(copy.deepcopy(draw(st.sampled_from([*VALUES, *inside]))))
 

@@ -51,14 +51,19 @@ def _plain(form: Form, value: Any, path: Path) -> Iterator[Found]:
     try:
         form.adapter.validate_python(value)
     except ValidationError:
-        yield path, _refused(form, value)
+        if isinstance(value, dict) and form.item is not None and form.item.tables:
+            header = f"[[{'.'.join(map(str, path))}]]"
+            yield (
+                path,
+                f"must be a list of tables, got one table: write {header} in double brackets above each",
+            )
+        else:
+            yield path, _refused(form, value)
 
 
 def _refused(form: Form, value: Any) -> str:
     close = nearest(value, choices(form)) if isinstance(value, str) else None
     meaning = f" ({form.description})" if form.description else ""
-    if isinstance(value, dict) and form.item is not None and form.item.tables:
-        return "must be a list of tables, got one table: write [[…]] in double brackets above each"
     hint = f"; did you mean {shown(close)}?" if close else ""
     return f"must be {allowed(form)}, got {shown(value)}{hint}{meaning}"
 

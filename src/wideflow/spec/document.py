@@ -29,18 +29,27 @@ class Document:
         """A mistake at a field, named as errors name it or by its place in the data."""
         path = located(where, self.data) if isinstance(where, str) else where
         name = where if isinstance(where, str) else dotted(where, self.data)
-        change = next((c for c in reversed(self.changes) if any(_within(path, p) for p in c.paths)), None)
-        if change is not None:
-            return Mistake(name, None, message, change.said)
-        return Mistake(name, self._line(path), message, self.source)
+        origin = self._origin(path)
+        if isinstance(origin, Change):
+            return Mistake(name, None, message, origin.said)
+        return Mistake(name, origin, message, self.source)
 
     def error(self, where: str | Path, message: str) -> SpecError:
         """An error with this one mistake."""
         return SpecError([self.mistake(where, message)])
 
-    def _line(self, path: Path) -> int | None:
-        """The line of a field, or that of the table that it is missing from."""
-        return next((self.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.lines), None)
+    def _origin(self, path: Path) -> Change | int | None:
+        """What wrote a field: the last change that set it, or its line; or those of the table around it."""
+        for change in reversed(self.changes):
+            if any(_within(path, place) for place in change.paths):
+                return change
+        for around in (path[:n] for n in range(len(path), 0, -1)):
+            if around in self.lines:
+                return self.lines[around]
+            for change in reversed(self.changes):
+                if any(_within(place, around) for place in change.paths):
+                    return change
+        return None
 
 
 def _within(path: Path, table: Path) -> bool:

@@ -22,6 +22,8 @@ _TEXT = re.compile(
     r"""|'[^'\n]*'""",
     re.DOTALL,
 )
+# parts of a dotted key: places cost the square of their depth
+_MOST = 100
 _PLAIN = re.compile(r"[^,\]}\n#]*")
 
 
@@ -98,6 +100,8 @@ class _Scanner:
             if self._skip(_SPACE) == len(self.text) or self.text[self.position] != ".":
                 return keys
             self._take(".")
+            if len(keys) > _MOST:
+                raise ValueError(f"a key of more than {_MOST} parts")
 
     def _value(self, path: Path) -> None:
         first = self.text[self._skip(_SPACE) : self.position + 1]

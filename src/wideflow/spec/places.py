@@ -12,11 +12,13 @@ from .study import Spec
 
 @dataclass(frozen=True)
 class Place:
-    """A `table` that may stand at `name` (`dynamics.*` for an element of the list), whose form is `form`."""
+    """A `table` that may stand at `name` (`dynamics.*` for an element of the list), whose form is `form`, if
+    the table `parent` stands around it."""
 
     name: str
     form: Form
     table: type[Part]
+    parent: "Place | None" = None
 
     def field(self, key: str) -> str:
         """The name of a field of the table."""
@@ -26,7 +28,7 @@ class Place:
 @cache
 def places() -> tuple[Place, ...]:
     """All of them, the whole first."""
-    return tuple(_inside("", forms.whole(Spec)))
+    return tuple(_inside("", forms.whole(Spec), None))
 
 
 def homes(key: str) -> list[str]:
@@ -34,11 +36,11 @@ def homes(key: str) -> list[str]:
     return list(dict.fromkeys(place.name for place in places() if key in place.table.model_fields))
 
 
-def _inside(name: str, form: Form) -> Iterator[Place]:
+def _inside(name: str, form: Form, parent: Place | None) -> Iterator[Place]:
     for table in form.tables:
-        place = Place(name, form, table)
+        place = Place(name, form, table, parent)
         yield place
         for key in table.model_fields:
-            yield from _inside(place.field(key), forms.of(table, key))
+            yield from _inside(place.field(key), forms.of(table, key), place)
     if form.item is not None:
-        yield from _inside(f"{name}.*", form.item)
+        yield from _inside(f"{name}.*", form.item, parent)
