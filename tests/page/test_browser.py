@@ -149,6 +149,20 @@ def test_the_same_fragment_twice_is_two_players(browser_page, made):
     assert quiet(tab), tab.trouble
 
 
+def test_the_script_of_a_later_fragment_leaves_a_player_where_it_is(tab):
+    tab.page.locator(".wf-slider").fill("4")
+    tab.page.evaluate(
+        """() => {
+          const old = Array.from(document.scripts).find((s) => s.text.includes("startAll"));
+          const again = document.createElement("script");
+          again.text = old.text;
+          document.body.append(again);
+        }"""
+    )
+    assert (frame(tab), tab.page.locator(".wf-time").inner_text()) == (4, "t = 4")
+    assert quiet(tab), tab.trouble
+
+
 def test_without_a_script_the_stills_are_seen(browser, made):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

@@ -15,7 +15,7 @@ from wellformed import elements, text_of, well_formed
 from wideflow.page.axis import LEVELS, Axis, spanned
 from wideflow.page.document import Section, document
 from wideflow.page.palette import ABSENT, centred, colours
-from wideflow.page.player import Cloud
+from wideflow.page.player import Cloud, _json
 
 
 def data_of(made):
@@ -175,6 +175,12 @@ def test_labels_cannot_break_out():
         {"type": "application/json", "class": "wf-data"},
         {},
     ]
+
+
+def test_data_cannot_end_its_script():
+    made = _json({"a": "</script><!--&"})
+    assert not set("<>&") & set(made)
+    assert json.loads(made) == {"a": "</script><!--&"}
 
 
 def test_first_and_last_frame_are_drawn_without_a_script():

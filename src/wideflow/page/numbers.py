@@ -31,7 +31,8 @@ def plus_minus(value: Any, error: Any) -> str:
     top = max(_exponent(value, 17) if value else place, place + 1)
     if top - place >= _DIGITS:
         return f"{short(value, _DIGITS)} ± {short(error, 2)}"
-    power = 0 if _SMALLEST <= top <= _LARGEST else top
+    # A zero before the decimal point does not say whether it is a digit: "12340 ± 680" is not written.
+    power = 0 if _SMALLEST <= top <= _LARGEST and place <= 0 else top
     digits = [_rounded(v, place, power) for v in (value, error)]
     return f"({digits[0]} ± {digits[1]}){_power(power)}" if power else f"{digits[0]} ± {digits[1]}"
 
