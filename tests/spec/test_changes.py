@@ -207,6 +207,12 @@ def test_all_wrong_changes_are_reported_with_the_mistakes_of_the_file():
     assert len(said.split("\n")) == 3 and "did you mean 'neuron'?" in said
 
 
+@pytest.mark.parametrize("depth", [40, 200, 300, 400, 480, 5000])
+def test_a_value_without_end_is_refused(depth):
+    said = refused("problem.x=" + "[" * depth + "]" * depth)
+    assert said.startswith("--set problem.x=[[") and ("nested" in said or "must be a table" in said)
+
+
 def test_later_changes_are_made_on_top_and_the_data_stay_as_they_were():
     data = tomllib.loads(NEURON)
     made = changed(data, ["seed=1", "seed=2", "dynamics.0={method='limit'}", "dynamics.limit.tol=0.1"])

@@ -148,6 +148,15 @@ def test_a_table_where_a_list_of_tables_belongs():
     assert mistake.line == line(text, "[dynamics]")
 
 
+def test_text_that_is_no_unicode_is_refused_in_words_that_can_be_printed():
+    (mistake,) = mistakes('title = "' + b"\xff".decode("utf-8", "surrogateescape") + '"')
+    assert mistake.line == 1 and "UTF-8" in mistake.message
+    assert "UTF-8" in str(mistakes("# \ud800")[0])
+    with pytest.raises(SpecError) as caught:
+        read(NEURON, changes=["title=\udcff", "x\udcff=1", "a\nb=\r"])
+    assert len(str(caught.value).encode().split(b"\n")) == 3
+
+
 def test_an_empty_file_misses_what_a_study_needs():
     found = mistakes("")
     assert [m.where for m in found] == ["problem", "times", "dynamics"]

@@ -2,9 +2,11 @@
 
 import json
 import tomllib
+from pathlib import Path
 
 import pytest
 
+import wideflow as wf
 from spec.examples import EXAMPLES, NEURON
 from wideflow.spec import schema
 from wideflow.spec.changes import changed
@@ -52,6 +54,16 @@ def check():
 def test_examples_are_valid_as_written_and_with_defaults(check, name):
     assert check(tomllib.loads(EXAMPLES[name]))
     assert check(tomllib.loads(written(read(EXAMPLES[name]))))
+
+
+PRESETS = sorted(Path(wf.__file__).parent.rglob("*.toml"))
+
+
+@pytest.mark.parametrize("file", PRESETS, ids=lambda file: file.stem)
+def test_presets_are_valid(check, file):
+    text = file.read_text(encoding="utf-8")
+    assert check(tomllib.loads(text))
+    assert check(tomllib.loads(written(read(text, file.name))))
 
 
 CHANGES = [

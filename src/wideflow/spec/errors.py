@@ -21,7 +21,8 @@ class Mistake:
         place = self.source if self.line is None else f"{self.source}:{self.line}"
         said_already = f"{self.source}=".startswith(f"--set {self.where}=")
         parts = [place, *([self.where] if self.where and not said_already else []), self.message]
-        return ": ".join(parts).replace("\n", "\\n")
+        said = ": ".join(parts).replace("\n", "\\n").replace("\r", "\\r")
+        return said.encode("utf-8", "replace").decode()  # a command line may hold bytes that are no text
 
 
 class SpecError(ValueError):

@@ -85,7 +85,8 @@ def _extremes(value: Any, path: Path) -> list[tuple[Path, str]]:
 def _decoded(text: str | bytes, source: str) -> str:
     """Text without the mark that some editors put first; lines end with a newline alone."""
     try:
-        read = text if isinstance(text, str) else text.decode("utf-8")
+        raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        read = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise SpecError([Mistake("", line, "no text in UTF-8; is this a TOML file?", source)]) from None
@@ -142,8 +143,9 @@ def _made(
     for text in changes:
         try:
             made.append(_changes.apply(data, text))
-        except _changes.UnclearError as error:
-            failed.append(Mistake(text.split("=")[0].strip(), None, str(error), f"--set {text.strip()}"))
+        except (_changes.UnclearError, RecursionError) as error:
+            said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+            failed.append(Mistake(text.split("=")[0].strip(), None, said, f"--set {text.strip()}"))
     if seed is not None:
         data["seed"] = seed
         made.append(Change(f"--seed {seed}", (("seed",),)))
