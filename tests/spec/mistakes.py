@@ -149,4 +149,11 @@ CASES = {
         "dynamics.adam.parametrisation.2.c",
         "at least 2 numbers, got [0]",
     ),
+    "a table for a list of it": (
+        DATA,
+        'parametrisation = "mup"',
+        "parametrisation = { a = [0, 0], d = [0, 0], c = [0, 0] }",
+        "dynamics.sgd.parametrisation.d",
+        "did you mean 'b'?",
+    ),
 }

@@ -144,7 +144,7 @@ def test_text_that_is_nested_without_end():
 def test_a_table_where_a_list_of_tables_belongs():
     text = CLASSES[: CLASSES.index("[[dynamics]]")] + "[dynamics]\nmethod = 'limit'\n"
     (mistake,) = mistakes(text)
-    assert mistake.where == "dynamics" and "write [[dynamics]] in double brackets" in mistake.message
+    assert mistake.where == "dynamics" and "double brackets, as in [[dynamics]]" in mistake.message
     assert mistake.line == line(text, "[dynamics]")
 
 

@@ -35,8 +35,6 @@ def _value(form: Form, value: Any, path: Path) -> Iterator[Found]:
             found for i, element in enumerate(value) for found in _value(form.item, element, (*path, i))
         ]
         yield from inside or _plain(form, value, path)
-    elif isinstance(value, dict | list) and form.short is None:
-        yield from _plain(form, value, path)
     elif form.listed and form.item is not None:
         yield from _value(form.item, value, path)
     elif form.short is not None and form.tables:
@@ -51,17 +49,12 @@ def _plain(form: Form, value: Any, path: Path) -> Iterator[Found]:
     try:
         form.adapter.validate_python(value)
     except ValidationError:
-        if isinstance(value, dict) and form.item is not None and form.item.tables:
-            header = f"[[{'.'.join(map(str, path))}]]"
-            yield (
-                path,
-                f"must be a list of tables, got one table: write {header} in double brackets above each",
-            )
-        else:
-            yield path, _refused(form, value)
+        yield path, _refused(form, value)
 
 
 def _refused(form: Form, value: Any) -> str:
+    if isinstance(value, dict) and form.item is not None and form.item.tables:
+        return "must be a list of tables, got one table: write it in double brackets, as in [[dynamics]]"
     close = nearest(value, choices(form)) if isinstance(value, str) else None
     meaning = f" ({form.description})" if form.description else ""
     hint = f"; did you mean {shown(close)}?" if close else ""

@@ -111,7 +111,8 @@ def flat(metadata: Any) -> list:
 def _tag(tables: list[type[Part]]) -> str | None:
     """The field that has one value in each of the tables, another in each."""
     for name in tables[0].model_fields:
-        fields = [table.model_fields.get(name) for table in tables]
-        if all(f is not None and get_origin(f.annotation) is Literal for f in fields):
+        kinds = [table.model_fields[name].annotation for table in tables if name in table.model_fields]
+        words = {get_args(kind) for kind in kinds if get_origin(kind) is Literal and len(get_args(kind)) == 1}
+        if len(words) == len(tables):
             return name
     return None
