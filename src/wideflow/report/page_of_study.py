@@ -18,6 +18,14 @@ from . import words
 from .curves import Drawing, drawings, pictured
 from .sweeps import scales, widths
 
+_COLUMNS = {
+    "risk at the end": "risk",
+    "kernel moved": "kernel movement",
+    "weights moved": "weight movement",
+    "risk gap to limit": "risk gap to limit",
+    "f gap to limit": "function gap to limit",
+    "f gap to frozen kernel": "function gap to frozen kernel",
+}
 _NAMES = {
     "s": "s = ⟨w, signal⟩",
     "r": "r, length of w beside the signal",
@@ -125,35 +133,16 @@ def _neurons(done: Finished, groups: list[Group]) -> list[Any]:
 
 
 def _table(found: dict[str, Any]) -> Any:
-    head = [
-        "run",
-        "scale",
-        "n",
-        "status",
-        "risk at the end",
-        "kernel moved",
-        "weights moved",
-        "risk gap to limit",
-        "f gap to limit",
-        "f gap to frozen kernel",
-        "verdict",
-    ]
+    groups = found["groups"]
+    columns = {name: key for name, key in _COLUMNS.items() if any(group[key] for group in groups)}
     rows = []
-    for group in found["groups"]:
+    for group in groups:
         width = "∞" if group["width"] is None else str(group["width"])
-        numbers = [
-            estimate(group[key])
-            for key in (
-                "risk",
-                "kernel movement",
-                "weight movement",
-                "risk gap to limit",
-                "function gap to limit",
-                "function gap to frozen kernel",
-            )
-        ]
+        numbers = [estimate(group[key]) for key in columns.values()]
         told = group["verdict"] or ("frozen kernel" if group["linearised"] else "–")
-        rows.append([group["name"], group["scaling"], width, group["status"], *numbers, told])
+        ended = told if group["status"] == "ok" else group["status"]
+        rows.append([group["name"], group["scaling"], width, *numbers, ended])
+    head = ["run", "scale", "n", *columns, "verdict"]
     caption = (
         "Means over seeds ± one standard error (none where there is a single seed). Gaps: largest over "
         "time for the risk, root mean square over the test points at the end for f."

@@ -68,29 +68,30 @@ class Group:
         return Estimate.of(found)
 
     def risk_gap(self, other: "Group") -> Estimate | None:
-        """Largest |R(t) − R_other(t)| over t, the mean of the other over its seeds interpolated in time."""
-        if not self.whole or not other.whole:
-            return None
-        t, reference = other.times(), other.values("risk").mean(axis=0)
-        shared = lambda run: run.t <= t[-1] * (1 + 1e-9)
-        gaps = [np.abs(run["risk"] - np.interp(run.t, t, reference))[shared(run)].max() for run in self.whole]
-        return Estimate.of(gaps)
+        """Largest |R(t) − R_other(t)| over t, run against run (see `pairs`), the other interpolated in time."""
+        return Estimate.of([_largest_gap(run, reference) for run, reference in self.pairs(other)])
+
+    def pairs(self, other: "Group") -> list[tuple[Run, Run]]:
+        """Runs of both that came to their end: with the same seed where the other has it, else its first."""
+        by_seed = {c.seed: run for c, run in zip(other.cases, other.runs, strict=True) if run.status == "ok"}
+        if not by_seed:
+            return []
+        first = next(iter(by_seed.values()))
+        mine = zip(self.cases, self.runs, strict=True)
+        return [(run, by_seed.get(case.seed, first)) for case, run in mine if run.status == "ok"]
 
     def function_gap(self, other: "Group") -> Estimate | None:
-        """Root mean square of f − f_other over the test points at the end: with the same seed of the other
-        where it has that, else with its first."""
-        if not (self.has("f") and other.has("f")) or not self.whole or not other.whole:
+        """Root mean square of f − f_other over the test points at the end, run against run."""
+        if not (self.has("f") and other.has("f")):
             return None
-        if self.whole[0]["f"].shape[1:] != other.whole[0]["f"].shape[1:]:
-            return None
-        ends = {case.seed: run["f"][-1] for case, run in zip(other.cases, other.runs, strict=True)}
-        first = next(iter(ends.values()))
-        pairs = [
-            (run["f"][-1], ends.get(case.seed, first))
-            for case, run in zip(self.cases, self.runs, strict=True)
-            if run.status == "ok"
-        ]
-        return Estimate.of([rms(one - other) for one, other in pairs])
+        ends = [(run["f"][-1], reference["f"][-1]) for run, reference in self.pairs(other)]
+        return Estimate.of([rms(f - g) for f, g in ends if f.shape == g.shape])
+
+
+def _largest_gap(run: Run, other: Run) -> float:
+    """max |R − R_other| over the times of `run` that the other reached."""
+    shared = run.t <= other.t[-1] * (1 + 1e-9)
+    return float(np.abs(run["risk"] - np.interp(run.t, other.t, other["risk"]))[shared].max())
 
 
 def grouped(cases: tuple[Case, ...], runs: dict[str, Run]) -> list[Group]:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..diagnostics.regime.report import plain, regime
+from ..page.numbers import plus_minus, short
 from ..run import Run
 from .build import Study, rows_of
 from .cases import Case
@@ -107,15 +108,11 @@ def _clause(group: dict[str, Any]) -> str:
 
 
 def _percent(estimate: dict[str, Any]) -> str:
-    value, error = estimate["value"], estimate["error"]
-    digits = 0 if value >= 0.1 else 1
-    bar = "" if error is None else f" ± {100 * error:.{digits}f}"
-    return f"{100 * value:.{digits}f}{bar} %"
+    of_hundred = {key: None if v is None else 100 * v for key, v in estimate.items()}
+    return f"{_number(of_hundred)} %"
 
 
 def _number(estimate: dict[str, Any]) -> str:
-    from ..page.numbers import plus_minus, short
-
     value, error = estimate["value"], estimate["error"]
     return short(value) if error is None else plus_minus(value, error)
 
