@@ -22,6 +22,7 @@ def _record(name, *checks, error=None, claim="A claim with <b> & “marks”."):
 
 GOOD = Check("slope in n <of> f", "-0.5", -0.493, 0.012, -0.6, -0.4)
 OPEN = Check("a ratio", "1 or more", 1.25, 0.01, 0.95, math.inf)
+EXACT = Check("a count", "7", 7.0, 0.0, 6.5, 7.5)
 BAD = Check("an offset", "0", 0.3, 0.01, -math.inf, 0.1)
 
 
@@ -50,21 +51,22 @@ class _Tree(HTMLParser):
 
     def handle_data(self, data):
         if {"td", "th"} & set(self.open):
-            self.rows[-1][-1] += data
+            self.rows[-1][-1] += data.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_every_check_is_on_the_page():
     found = [
-        _record("abc-table", GOOD, OPEN),
+        _record("abc-table", GOOD, OPEN, EXACT),
         _record("three-ways", BAD),
         _record("node-order", error="E: no"),
     ]
     text = page(found, {"abc-table": PNG}, older={"three-ways"})
     tree = _Tree(text)
     assert tree.open == []
-    assert tree.rows[1:5] == [
+    assert tree.rows[1:6] == [
         ["abc-table", "slope in n <of> f", "-0.5", "−0.493 ± 0.012", "−0.6 … −0.4", "PASS"],
         ["abc-table", "a ratio", "1 or more", "1.250 ± 0.010", "0.95 … ∞", "PASS"],
+        ["abc-table", "a count", "7", "7", "6.5 … 7.5", "PASS"],
         ["three-ways", "an offset", "0", "0.300 ± 0.010", "−∞ … 0.1", "FAIL"],
         ["node-order", "E: no", "–", "–", "–", "ERROR"],
     ]

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from ..page.document import Section, document
 from ..page.numbers import plus_minus, short
-from ..page.parts import fold, join, paragraph, picture, table, verdict
+from ..page.parts import fold, join, link, paragraph, picture, table, verdict
 from . import records
 from .base import Check
 from .catalogue import EXPERIMENTS
@@ -32,7 +32,10 @@ def page(found: list[Record], pictures: dict[str, bytes], older: Collection[str]
     """The page as text, with the pictures of the records by name, and the names of those of other code."""
     rows = [_row(record.name, check) for record in found for check in record.checks]
     rows += [_error_row(record) for record in found if record.error is not None]
-    caption = "Each figure measured ± one standard error, beside the figure claimed and what is allowed."
+    caption = (
+        "Each figure measured, ± one standard error unless it is exact, beside the figure claimed and what "
+        "is allowed."
+    )
     summary = Section("Every claim", table(_HEAD, rows, caption, align="llllll"))
     sections = [summary] if rows else []
     sections += [Section(r.name, _body(r, pictures.get(r.name), r.name in older), id=r.name) for r in found]
@@ -51,19 +54,32 @@ def summed(found: list[Record]) -> str:
 
 
 def _row(name: str, check: Check) -> tuple[str, ...]:
-    link = Markup('<a href="#{}">{}</a>').format(name, name)
-    measured = plus_minus(check.measured, check.error)
-    return link, check.what, check.claimed, measured, _allowed(check), _verdict(check)
+    return (
+        link(f"#{name}", name),
+        check.what,
+        check.claimed,
+        _measured(check),
+        _allowed(check),
+        _verdict(check),
+    )
 
 
 def _error_row(record: Record) -> tuple[str, ...]:
-    link = Markup('<a href="#{}">{}</a>').format(record.name, record.name)
-    return link, record.error or "", "–", "–", "–", _coloured("ERROR")
+    return link(f"#{record.name}", record.name), record.error or "", "–", "–", "–", _coloured("ERROR")
+
+
+def _measured(check: Check) -> str:
+    exact = check.error == 0  # a count, or a figure without chance in it
+    return _unbroken(short(check.measured, 4) if exact else plus_minus(check.measured, check.error))
 
 
 def _allowed(check: Check) -> str:
     low, high = ("−∞" if check.low == -float("inf") else short(check.low)), short(check.high)
-    return f"{low} … {'∞' if check.high == float('inf') else high}"
+    return _unbroken(f"{low} … {'∞' if check.high == float('inf') else high}")
+
+
+def _unbroken(text: str) -> str:
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _verdict(check: Check) -> Markup:
@@ -79,14 +95,14 @@ def _body(record: Record, figure: bytes | None, older: bool) -> Markup:
     held = sum(check.passed for check in record.checks)
     said = f" {held} of {len(record.checks)} checks hold, in {took}." if record.checks else f" After {took}."
     parts = [
-        paragraph(f"**{record.claim}**"),
+        Markup("<p><strong>{}</strong></p>").format(record.claim),
         paragraph(record.source),
         Markup("<p>{}{}</p>").format(_coloured(record.verdict), said),
     ]
     if older:
         parts.append(paragraph("This was made by another version of the code; run it again to renew it."))
     if record.error is not None:
-        parts.append(paragraph(f"It stopped with `{record.error}`"))
+        parts.append(Markup("<p>It stopped with <code>{}</code></p>").format(record.error))
     if figure is not None:
         parts.append(picture(figure, f"Figure of {record.name}: {record.claim}"))
     made = [(name, version) for name, version in record.versions.items()]
