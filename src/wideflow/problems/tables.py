@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,14 @@ from .._checks import nearest
 from .laws import Dataset
 
 Columns = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Columns by name (texts, in a CSV file), and the number that the file gives to each row."""
+
+    columns: Columns
+    rows: Sequence[int]
 
 
 def read_dataset(
@@ -24,18 +33,24 @@ def read_dataset(
     name stands for all of them. `standardise` gives each feature mean 0 and standard deviation 1, under
     the weights, if there are some."""
     path = Path(file)
-    columns = _read(path)
-    labels = [target] if isinstance(target, str) else list(target)
-    taken = _expanded(path, columns, labels + ([weights] if weights else []))
+    table = _read(path)
+    columns = table.columns
+    labels = _expanded(path, columns, [target] if isinstance(target, str) else target)
+    if not labels:
+        raise ValueError(f"target must name a column of {path} or more, got none.")
+    masses = _expanded(path, columns, [] if weights is None else [weights])
+    if len(masses) > 1:
+        raise ValueError(f"weights must be one column of {path}, got {', '.join(masses)}.")
+    taken = labels + masses
     names = _expanded(path, columns, features) if features else [c for c in columns if c not in taken]
     if not names:
         raise ValueError(f"{path} has no column beside {', '.join(taken)}: there is nothing to learn from.")
     both = [name for name in names if name in taken]
     if both:
         raise ValueError(f"The column {both[0]!r} of {path} is both a feature and a target or weight.")
-    x = np.column_stack([columns[name] for name in names]).astype(float)
-    y = [columns[name] for name in _expanded(path, columns, labels)]
-    mass = None if weights is None else columns[weights].astype(float)
+    x = np.column_stack([_numbers(path, name, table) for name in names]).astype(float)
+    y = [_numbers(path, name, table) for name in labels]
+    mass = _numbers(path, masses[0], table).astype(float) if masses else None
     if standardise:
         x = _standardised(path, x, names, mass)
     whole = len(y) == 1 and y[0].dtype.kind in "iub"
@@ -43,7 +58,7 @@ def read_dataset(
     return Dataset(x, label if whole else label.astype(float), mass)
 
 
-def _read(path: Path) -> Columns:
+def _read(path: Path) -> _Table:
     readers = {".csv": _csv, ".npz": _npz, ".parquet": _parquet}
     reader = readers.get(path.suffix.lower())
     if reader is None:
@@ -52,46 +67,63 @@ def _read(path: Path) -> Columns:
         near = sorted(p.name for p in path.parent.glob(f"*{path.suffix}")) if path.parent.is_dir() else []
         hint = f" In its folder there is {', '.join(near[:5])}." if near else ""
         raise ValueError(f"There is no file {path}.{hint}")
-    columns = reader(path)
-    if not columns or not len(next(iter(columns.values()))):
+    table = reader(path)
+    if not table.columns or not len(table.rows):
         raise ValueError(f"{path} holds no rows of data.")
-    return columns
+    return table
 
 
-def _csv(path: Path) -> Columns:
+def _csv(path: Path) -> _Table:
     with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
         try:
-            rows = [row for row in csv.reader(file) if row]
+            lines = [(reader.line_num, row) for row in reader if row]
         except (csv.Error, UnicodeDecodeError) as error:
             raise ValueError(f"{path} is not a CSV file: {error}.") from error
-    if len(rows) < 2:
+    if len(lines) < 2:
         raise ValueError(f"{path} needs a first line with the names of its columns, and rows below it.")
-    head = [name.strip() for name in rows[0]]
+    head = [name.strip() for name in lines[0][1]]
     if len(set(head)) < len(head) or "" in head:
         raise ValueError(f"{path} must name each column once in its first line, got {', '.join(head)}.")
-    for i, row in enumerate(rows[1:], 2):
+    for i, row in lines[1:]:
         if len(row) != len(head):
             raise ValueError(f"{path}, row {i}: {len(row)} values for {len(head)} columns.")
-    return {name: _numbers(path, name, [row[j] for row in rows[1:]]) for j, name in enumerate(head)}
+    columns = {name: np.array([row[j] for _, row in lines[1:]]) for j, name in enumerate(head)}
+    return _Table(columns, [i for i, _ in lines[1:]])
 
 
-def _numbers(path: Path, name: str, texts: list[str]) -> np.ndarray:
+def _numbers(path: Path, name: str, table: _Table) -> np.ndarray:
+    """A column that is used, as numbers that are finite."""
+    column = table.columns[name]
+    values = _parsed(path, name, column, table.rows) if column.dtype.kind == "U" else column
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"{path}: the column {name!r} must hold numbers, got {values.dtype}.")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        raise ValueError(
+            f"{path}, row {table.rows[bad[0]]}, column {name!r}: {values[bad[0]]} is no finite number. Leave "
+            "the row out, or put a number in its place."
+        )
+    return values
+
+
+def _parsed(path: Path, name: str, texts: np.ndarray, rows: Sequence[int]) -> np.ndarray:
     values = np.empty(len(texts))
     for i, text in enumerate(texts):
         try:
             values[i] = float(text)
         except ValueError:
             raise ValueError(
-                f"{path}, row {i + 2}, column {name!r}: {text!r} is not a number. Leave the row out, or "
-                "write classes as 0, 1, 2, …"
+                f"{path}, row {rows[i]}, column {name!r}: {str(text)!r} is not a number. Leave the row out, "
+                "or write classes as 0, 1, 2, …"
             ) from None
     whole = all(text.strip().lstrip("+-").isdigit() for text in texts)
-    return values.astype(np.int64) if whole else values
+    return values.astype(np.int64) if whole and (np.abs(values) < 2**53).all() else values
 
 
-def _npz(path: Path) -> Columns:
+def _npz(path: Path) -> _Table:
     try:
-        with np.load(path, allow_pickle=False) as data:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
             arrays = {name: data[name] for name in data.files}
     except Exception as error:  # numpy, zipfile and zlib each raise their own
         raise ValueError(f"{path} is not an NPZ file of plain arrays: {error}") from error
@@ -102,14 +134,17 @@ def _npz(path: Path) -> Columns:
             raise ValueError(f"{path}: the array {name!r} must be numbers (m,) or (m, k), got {given}.")
         flat = array[:, None] if array.ndim == 1 else array
         several = flat.shape[1] > 1
-        columns |= {f"{name}{j + 1}" if several else name: flat[:, j] for j in range(flat.shape[1])}
+        new = {f"{name}{j + 1}" if several else name: flat[:, j] for j in range(flat.shape[1])}
+        if both := set(columns) & set(new):
+            raise ValueError(f"{path}: two arrays would give the column {min(both)!r}; rename one of them.")
+        columns |= new
     lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1:
         raise ValueError(f"{path}: all arrays must have the same number of rows, got {sorted(lengths)}.")
-    return columns
+    return _Table(columns, range(1, 1 + max(lengths, default=0)))
 
 
-def _parquet(path: Path) -> Columns:
+def _parquet(path: Path) -> _Table:
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -119,10 +154,7 @@ def _parquet(path: Path) -> Columns:
     except Exception as error:
         raise ValueError(f"{path} is not a Parquet file: {error}") from error
     columns = {name: np.asarray(table[name].to_numpy()) for name in table.column_names}
-    for name, column in columns.items():
-        if column.dtype.kind not in "fiub":
-            raise ValueError(f"{path}: the column {name!r} must hold numbers, got {column.dtype}.")
-    return columns
+    return _Table(columns, range(1, 1 + table.num_rows))
 
 
 def _expanded(path: Path, columns: Columns, names: Sequence[str]) -> list[str]:
@@ -141,8 +173,8 @@ def _expanded(path: Path, columns: Columns, names: Sequence[str]) -> list[str]:
 
 
 def _standardised(path: Path, x: np.ndarray, names: list[str], mass: np.ndarray | None) -> np.ndarray:
-    if not np.isfinite(x).all() or (mass is not None and not mass.sum() > 0):
-        return x  # Dataset names the bad entry
+    if mass is not None and ((mass < 0).any() or not mass.sum() > 0):
+        return x  # Dataset refuses such weights
     mean = np.average(x, axis=0, weights=mass)
     sd = np.sqrt(np.average((x - mean) ** 2, axis=0, weights=mass))
     flat = [name for name, s, m in zip(names, sd, mean, strict=True) if s <= 1e-12 * (1 + abs(m))]
