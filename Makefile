@@ -2,14 +2,14 @@
 PYTHON ?= python3
 VENV   ?= .venv
 TESTS  ?= tests
-EXTRAS ?= plot,test
+EXTRAS ?= test
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: run test lint bench experiments clean
 
 run: $(VENV)/.run
-	$(BIN)/python examples/readme.py
+	$(BIN)/wideflow run single-neuron
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
@@ -21,7 +21,7 @@ lint: $(VENV)/.lint
 	$(BIN)/lint-imports
 
 experiments: $(VENV)/.run
-	$(BIN)/python -m wideflow.experiments
+	$(BIN)/wideflow reproduce --all
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
@@ -33,7 +33,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[plot]'
+	$(PIP) -e .
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
@@ -41,9 +41,9 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[plot,test,lint]'
+	$(PIP) -e '.[test,lint]'
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[plot,test,bench]'
+	$(PIP) -e '.[test,bench]'
 	@touch $@

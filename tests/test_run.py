@@ -76,6 +76,22 @@ def test_what_is_saved_is_what_is_loaded(state, tmp_path):
     assert (loaded.message, loaded.info, loaded.provenance) == (run.message, run.info, run.provenance)
 
 
+@pytest.mark.parametrize("name", ["bias", "outputs", "unit"])
+def test_a_linearised_state_is_loaded_where_it_was(name, tmp_path):
+    at = STATES[name]
+    state = wf.Linearisation(at, jax.tree.map(lambda p: p + 0.1, at.parts))
+    loaded = wf.load(run_of(state).save(tmp_path / "run"))
+    assert_same_bits(loaded, run_of(state))
+    assert np.array_equal(loaded.final(X), state(X))
+
+
+@pytest.mark.parametrize("name", ["float64", "bias", "unit", "one"])
+def test_a_notebook_shows_a_run(name):
+    page = run_of(STATES[name])._repr_html_()
+    assert 'class="wf-player"' in page and "<table" in page and "data:image/svg+xml" in page
+    assert 'class="wf-player"' not in run_of(STATES[name], times=(0.0,))._repr_html_()  # one time does not move
+
+
 @pytest.mark.parametrize("state, functions", OWN.values(), ids=OWN)
 def test_own_functions_come_back_by_name(state, functions, tmp_path):
     path = run_of(state).save(tmp_path / "run")

@@ -12,7 +12,7 @@ import numpy as np
 from .kernels.infinite.kernels import InfiniteKernel
 from .parametrisations import Parametrisation
 from .problems.activations import Activation, activation, names
-from .problems.neurons import CustomNeuron, Neuron
+from .problems.neurons import CustomNeuron, Neuron, Ridge
 from .problems.radial import RadialNeuron
 from .references import REFERENCES
 from .states.family import Family
@@ -68,7 +68,7 @@ def _network(parametrisation: Parametrisation, **fields: Any) -> Network:
     return _assembled(Network)(parametrisation=exponents, **fields)
 
 
-recorded(Neuron, CustomNeuron, RadialNeuron)
+recorded(Neuron, CustomNeuron, RadialNeuron, Ridge)
 recorded(Dense, Conv, Elementwise, AveragePool, GlobalAverage, Flatten, Family, Parametrisation, Weights)
 recorded(Network, build=_network)
 recorded(Linearisation, build=_assembled(Linearisation))
@@ -129,6 +129,12 @@ class Run:
         name = self.provenance.get("dynamics", {}).get("name", "run")
         end = f"t = {self.t[-1]:.4g}, risk = {np.mean(self['risk'][-1]):.4g}" if self.rows else "empty"
         return f"Run({name}, {self.status}, {len(self.rows)} times, {end})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a table, the risk, and the neurons as they move, if snapshots were kept."""
+        from .showing import HEAD, row_of, shown
+
+        return shown({"run": self}, HEAD, [row_of(self)])
 
     def citations(self) -> list[str]:
         """The papers behind the methods that this run used."""

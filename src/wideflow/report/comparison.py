@@ -8,6 +8,7 @@ import numpy as np
 
 from ..figures import COLOURS, DASHES, panels, save
 from ..run import Run
+from ..showing import shown
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,8 @@ class Comparison:
         gap = np.abs(run["risk"] - np.interp(run.t, first.t, first["risk"]))
         return np.where(shared, gap, np.nan)
 
-    def table(self) -> str:
-        """One line a run, in Markdown: status, width, end, risk, largest gap to the first."""
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        """(head, rows): status, width, end, risk, largest gap to the first."""
         first = next(iter(self.runs))
         head = ["run", "method", "status", "width", "α", "t", "risk at t", f"largest gap to {first}"]
         rows = []
@@ -36,6 +37,11 @@ class Comparison:
             alpha = f"{float(run.final.alpha):.3g}" if hasattr(run.final, "alpha") else ""
             end = [f"{run.t[-1]:.4g}", f"{run['risk'][-1]:.4e}", gap]
             rows.append([name, method, run.status, width, alpha, *end])
+        return head, rows
+
+    def table(self) -> str:
+        """One line a run, in Markdown: status, width, end, risk, largest gap to the first."""
+        head, rows = self._rows()
         widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
         line = lambda row: "| " + " | ".join(v.ljust(w) for v, w in zip(row, widths, strict=True)) + " |"
         rule = "|" + "|".join("-" * (w + 2) for w in widths) + "|"
@@ -61,6 +67,10 @@ class Comparison:
 
     def __repr__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the table, the risks, and the neurons as they move."""
+        return shown(self.runs, *self._rows())
 
 
 def compare(**runs: Run) -> Comparison:

@@ -68,7 +68,7 @@ class Group:
         return Estimate.of(found)
 
     def risk_gap(self, other: "Group") -> Estimate | None:
-        """Largest |R(t) − R_other(t)| over t, run against run (see `pairs`), the other interpolated in time."""
+        """Largest |R(t) − R_other(t)| over t, run against run (see `pairs`), the other interpolated."""
         return Estimate.of([_largest_gap(run, reference) for run, reference in self.pairs(other)])
 
     def pairs(self, other: "Group") -> list[tuple[Run, Run]]:
