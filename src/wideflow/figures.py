@@ -28,12 +28,10 @@ _STYLE: dict[Any, Any] = {
 @contextmanager
 def panels(count: int, width: float = 4.4, height: float = 3.4) -> Iterator[tuple[Any, Any]]:
     """A figure with `count` panels side by side, off screen: (figure, list of axes)."""
-    try:
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("Figures need matplotlib: pip install 'wideflow[plot]'.") from error
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     with rc_context(_STYLE):
         figure = Figure(figsize=(width * count, height))
         FigureCanvasAgg(figure)

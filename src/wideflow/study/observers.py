@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from ..functionals.base import AbstractFunctional
 from ..kernels.tangent import tangent_kernel
 from ..problems.radial import RadialNeuron
+from ..states.linearisation import Linearisation
 from ..states.particles import Particles
 from ..states.trainable import AbstractTrainable
 from .coordinates import Coordinates, particles_of
@@ -29,6 +30,14 @@ class KernelMovement:
     def __call__(self, t: float, state: Any) -> Any:
         moved = tangent_kernel(state, self.x, form="trace")
         return jnp.linalg.norm(moved - self.start) / jnp.linalg.norm(self.start)
+
+
+@dataclass(frozen=True)
+class NoMovement:
+    """The movement of a kernel that is frozen: 0."""
+
+    def __call__(self, t: float, state: Any) -> Any:
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -101,11 +110,13 @@ def _shown(state: Any) -> np.ndarray:
     return weights == 0 if (weights == 0).any() else np.ones(len(weights), bool)
 
 
-def kernel_movement(state: AbstractTrainable, x: Array) -> KernelMovement | None:
+def kernel_movement(state: AbstractTrainable, x: Array) -> KernelMovement | NoMovement | None:
     """The observer for a run from this state; None in reduced coordinates, whose own gradients are not those
     of the neurons."""
     if isinstance(state, Particles) and isinstance(state.neuron, RadialNeuron):
         return None
+    if isinstance(state, Linearisation):
+        return NoMovement()
     return KernelMovement(tangent_kernel(state, x, form="trace"), x)
 
 
