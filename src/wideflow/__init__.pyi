@@ -36,6 +36,7 @@ from .problems.neurons import CustomNeuron, Neuron
 from .problems.nodes import Nodes
 from .problems.problem import Problem
 from .problems.symmetry import NoSymmetryError
+from .problems.tables import read_dataset
 from .problems.targets import hermite, multi_index, polynomial, single_index, teacher
 from .report.comparison import Comparison, compare
 from .run import Run, load
@@ -132,6 +133,7 @@ __all__ = [
     "load",
     "multi_index",
     "polynomial",
+    "read_dataset",
     "reduce",
     "regime",
     "select_ridge",
