@@ -72,13 +72,12 @@ class Group:
         return Estimate.of([_largest_gap(run, reference) for run, reference in self.pairs(other)])
 
     def pairs(self, other: "Group") -> list[tuple[Run, Run]]:
-        """Runs of both that came to their end: with the same seed where the other has it, else its first."""
+        """Runs of both that came to their end and have the same seed; a limit has none, and goes with all."""
         by_seed = {c.seed: run for c, run in zip(other.cases, other.runs, strict=True) if run.status == "ok"}
-        if not by_seed:
-            return []
-        first = next(iter(by_seed.values()))
-        mine = zip(self.cases, self.runs, strict=True)
-        return [(run, by_seed.get(case.seed, first)) for case, run in mine if run.status == "ok"]
+        mine = [(c.seed, run) for c, run in zip(self.cases, self.runs, strict=True) if run.status == "ok"]
+        if other.case.width is None:
+            return [(run, limit) for _, run in mine for limit in by_seed.values()]
+        return [(run, by_seed[seed]) for seed, run in mine if seed in by_seed]
 
     def function_gap(self, other: "Group") -> Estimate | None:
         """Root mean square of f − f_other over the test points at the end, run against run."""
