@@ -1,5 +1,6 @@
 """A spec as a study that can be run: every part built by the library, every objection kept with its field."""
 
+import collections
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from .coordinates import Coordinates, coordinates
 from .methods import dynamics
 
 Place = tuple[str | int, ...]
+_MOST_RUNS = 10_000
+_MOST_DIMENSIONS = 1_000_000
 
 
 class NotBuiltError(ValueError):
@@ -86,7 +89,8 @@ def build(spec: Spec, folder: Path) -> Study:
     """The study of a spec; data files are relative to `folder`. All objections come at once."""
     make = _Builder()
     given = spec.problem
-    x = make.part(("problem", "x"), parts.law_of_x, given.x, folder)
+    d = make.part(("problem", "x", "d"), _dimension, given.x)
+    x = make.part(("problem", "x"), lambda law, _: parts.law_of_x(law, folder), given.x, d)
     target = make.part(("problem", "target"), parts.target, given.target)
     neuron = make.part(("problem", "neuron"), parts.neuron, given.neuron)
     loss = make.part(("problem", "loss"), parts.loss, given.loss)
@@ -121,6 +125,14 @@ def located(spec: Spec, folder: Path) -> Spec:
     return spec.model_copy(update={"problem": spec.problem.model_copy(update={"x": full})})
 
 
+def _dimension(x: Any) -> float | None:
+    """d, where the law has it; building and naming coordinates takes time and memory for each of them."""
+    d = getattr(x, "d", None)
+    if d is not None and _MOST_DIMENSIONS < d < math.inf:
+        raise ValueError(f"d must be at most {_MOST_DIMENSIONS}, or inf, got {d}")
+    return d
+
+
 def _problem(x: Any, target: Any, neuron: Any, loss: Any, noise: float) -> Problem:
     return Problem(x=x, target=target, neuron=neuron, loss=loss, noise=noise)
 
@@ -138,6 +150,9 @@ def _cases(make: _Builder, i: int, method: Any, start: Any, pair: Any, ts: Any, 
         if spec.start.kind != "particles":
             make.found.append((here, 'the limit starts from a law of neurons: start.kind = "particles"'))
         return list(cases(method, str(i), None, spec.seed))
+    if (runs := method.seeds * len(method.width)) > _MOST_RUNS:
+        make.found.append(((*here, "seeds"), f"{runs} runs are too many for one study: at most {_MOST_RUNS}"))
+        return []
     which = (*here, "parametrisation")
     listed = make.part(which, lambda s: list(cases(method, str(i), s, spec.seed)), start)
     if listed is _MISSING:
@@ -145,8 +160,9 @@ def _cases(make: _Builder, i: int, method: Any, start: Any, pair: Any, ts: Any, 
     made = make.part(here, lambda both: dynamics(method, descended(*both)), pair)
     make.part(here, lambda d, t: d.check(t), made, ts)
     make.part((*here, "width"), _check_size, listed, start, spec)
+    make.part((*here, "batch"), _check_batch, method, start, spec)
     if isinstance(start, Law) and getattr(spec.start, "mirrored", False):
-        make.part((*here, "width"), _check_even, listed)
+        make.part((*here, "width"), _check_mirror, listed, start)
     return listed
 
 
@@ -164,16 +180,25 @@ def _check_size(listed: list[Case], start: Law | Family, spec: Spec) -> None:
         fits(f"A network of width {n}", 8 * size * itemsize, "Use a smaller width.")
 
 
-def _check_even(listed: list[Case]) -> None:
+def _check_batch(method: Any, start: Law | Family, spec: Spec) -> None:
+    batch, d = getattr(method, "batch", None), start.problem.d if isinstance(start, Law) else start.d
+    if batch is not None and math.isfinite(d):
+        itemsize = 8 if spec.precision == "float64" else 4
+        fits(f"A batch of {batch} rows", 4.0 * batch * (d + 2) * itemsize, "Use a smaller batch.")
+
+
+def _check_mirror(listed: list[Case], start: Law) -> None:
+    if "a" not in start.names:
+        raise ValueError("a mirrored start needs output weights a to mirror, and these neurons have a = 1")
     odd = [case.width for case in listed if (case.width or 0) % 2]
     if odd:
         raise ValueError(f"a mirrored start has an even number of neurons, got {odd[0]}")
 
 
 def _distinct(make: _Builder, listed: list[Case]) -> None:
-    slugs = [case.slug for case in listed]
+    slugs = collections.Counter(case.slug for case in listed)
     for case in listed:
-        if slugs.count(case.slug) > 1:
+        if slugs[case.slug] > 1:
             message = f"two of its runs would share the folder {case.slug!r}: use other names or values"
             make.found.append((("dynamics", int(case.where), "name"), message))
             return

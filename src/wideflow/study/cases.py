@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from jaxtyping import Array
 
-from ..parametrisations import Parametrisation
+from ..parametrisations import Parametrisation, named
 from ..spec.dynamics import Dynamics, Exponents, Limit
 from ..spec.start import Start
 from ..states.family import Family
@@ -73,8 +73,7 @@ class Case:
         assert self.width is not None
         if isinstance(start, Law):
             return start.sample(self.key, self.width, self.alpha, mirrored=getattr(spec, "mirrored", False))
-        optimiser = "adam" if self.method.method == "adam" else "sgd"
-        scaling = "ntk" if self.parametrisation is None else self.parametrisation
+        scaling, optimiser = _scaling(self.parametrisation), _optimiser(self.method)
         centred = getattr(spec, "centred", False)
         return start.sample(
             self.key, self.width, scaling, alpha=self.alpha, centred=centred, optimiser=optimiser
@@ -88,6 +87,9 @@ def cases(method: Dynamics, where: str, start: Law | Family | None, seed: int) -
         yield Case(method, where, name, None, method.alpha, None, seed)
         return
     scales, several = _scales(method, isinstance(start, Law)), len(method.width) > 1
+    if isinstance(start, Family):
+        for _, parametrisation in scales:
+            named(_scaling(parametrisation), start.depth, _optimiser(method))
     for scale, parametrisation in scales:
         for n in method.width:
             case = Case(method, where, name, n, scale, parametrisation, seed)
@@ -96,6 +98,14 @@ def cases(method: Dynamics, where: str, start: Law | Family | None, seed: int) -
             group = ", ".join([name, *told])
             for i in range(method.seeds):
                 yield Case(method, where, group, n, scale, parametrisation, seed + i)
+
+
+def _scaling(given: str | Parametrisation | None) -> str | Parametrisation:
+    return "ntk" if given is None else given
+
+
+def _optimiser(method: Dynamics) -> str:
+    return "adam" if method.method == "adam" else "sgd"
 
 
 def _scales(method: Any, particles: bool) -> list[tuple[Any, Any]]:
@@ -111,7 +121,7 @@ def _scales(method: Any, particles: bool) -> list[tuple[Any, Any]]:
         if one not in _PARTICLES:
             raise ValueError(
                 f'neurons (start.kind = "particles") know the parametrisations {", ".join(_PARTICLES)}, got '
-                f'{getattr(one, "name", one)!r}; with start.kind = "mlp" all of them can be had'
+                f'{one if isinstance(one, str) else "exponents"!r}; with start.kind = "mlp" all of them can be had'
             )
     return [(_PARTICLES[one], None) for one in listed]  # type: ignore[index]
 

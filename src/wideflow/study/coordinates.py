@@ -49,9 +49,10 @@ class Coordinates:
         second = next((name for name in ordered[1:] if name != first), first)
         return first, second
 
-    def common(self) -> bool:
-        """Whether networks and their limit share the default coordinates."""
-        return all(name in self.reduced for name in self.default()) if self.reduced else True
+    def known(self, state: Particles, names: tuple[str, ...]) -> bool:
+        """Whether these particles have such coordinates: those of a limit have the reduced ones alone."""
+        has = self.reduced if isinstance(state.neuron, RadialNeuron) else self.names
+        return all(name in has for name in names)
 
     def columns(self, state: Particles, names: tuple[str, ...]) -> np.ndarray:
         """(n, len(names)) of the particles in a state; a linearised one is where its parameters are."""

@@ -105,7 +105,8 @@ def _memory(study: Study, case: Case) -> float:
     snapshots = len(study.ts) if spec.snapshots else 0
     seen = len(study.ts) * (spec.test * study.problem.neuron.outputs + 3 * spec.particles) * item
     pairs = 6.0 * (case.width or 0) ** 2 * item if _paired(study, case) is not None else 0.0
-    rows = _rows(study, case) * (study.problem.d + 2) * item
+    batch = float(getattr(case.method, "batch", None) or 0)
+    rows = max(_rows(study, case), batch) * (study.problem.d + 2) * item
     return state * (8 + snapshots) + seen + pairs + 2 * rows
 
 

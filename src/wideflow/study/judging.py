@@ -11,6 +11,8 @@ from .build import Study, rows_of
 from .cases import Case
 from .groups import Estimate, Group
 
+_STREAM = 2**32 - 4  # of the points that a verdict is given on
+_SWEEP = 3  # scales that make a sweep
 _WORDS = {
     "feature-learning": "learns features",
     "lazy": "is lazy",
@@ -31,9 +33,6 @@ def judged(study: Study, case: Case, run: Run) -> dict[str, Any] | None:
         return None
     start = case.state(study.start, study.spec.start)
     return summary(start, run.final, x)
-
-
-_STREAM = 2**32 - 4
 
 
 def summary(start: Any, final: Any, x: Any) -> dict[str, Any] | None:
@@ -80,13 +79,15 @@ def frozen_for(group: Group, frozen: list[Group]) -> Group | None:
 
 
 def sentence(groups: list[dict[str, Any]]) -> str:
-    """One sentence on the widest network of each method and scale."""
+    """One sentence on the widest network of each method and scale; of a sweep of scales, on its two ends."""
     clauses = []
-    for name in dict.fromkeys((g["method name"], g["scaling"]) for g in groups):
-        same = [g for g in groups if (g["method name"], g["scaling"]) == name]
-        widest = max(same, key=lambda g: g["width"] or 0)
-        if widest["verdict"] and widest["width"] is not None:
-            clauses.append(_clause(widest))
+    judged_ones = [g for g in groups if g["verdict"] and g["width"] is not None]
+    for name in dict.fromkeys(g["method name"] for g in judged_ones):
+        mine = [g for g in judged_ones if g["method name"] == name]
+        scalings = list(dict.fromkeys(g["scaling"] for g in mine))
+        for scaling in scalings if len(scalings) < _SWEEP else (scalings[0], scalings[-1]):
+            same = [g for g in mine if g["scaling"] == scaling]
+            clauses.append(_clause(max(same, key=lambda g: g["width"])))
     if not clauses:
         return "No network of finite width came to its end, so there is no verdict."
     text = "; ".join(clauses)

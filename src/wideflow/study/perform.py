@@ -74,7 +74,7 @@ def observers(study: Study, state: Any) -> Observers:
         found["f"] = Predictions(x)
     at = state.at if isinstance(state, Linearisation) else state
     if isinstance(at, Particles):
-        found |= _pictures(study)
+        found |= _pictures(study, at)
     norms = {"second_moment": SecondMoment(), "path_norm": PathNorm()}
     found |= {name.replace("_", " "): Value(norms[name]) for name in spec.norms}
     return {name: fn for name, fn in found.items() if fn is not None}
@@ -89,7 +89,8 @@ def _test_rows(study: Study, state: Any) -> Any:
     return study.whole.symmetry().rows(x)
 
 
-def _pictures(study: Study) -> Observers:
+def _pictures(study: Study, at: Particles) -> Observers:
+    """What is drawn of the neurons, as far as these particles have the coordinates."""
     named, spec = study.coordinates, study.spec.observe
     if named is None or not spec.particles:
         return {}
@@ -97,7 +98,12 @@ def _pictures(study: Study) -> Observers:
     weights = [name for name in named.names if name.startswith("a")]
     colour = weights[0] if weights else None
     feature = named.default()[0] if spec.feature is None else spec.feature
-    return {"cloud": Cloud(named, pair, colour, spec.particles), "feature": Feature(named, feature)}
+    found: Observers = {}
+    if named.known(at, pair):
+        found["cloud"] = Cloud(named, pair, colour, spec.particles)
+    if named.known(at, (feature,)):
+        found["feature"] = Feature(named, feature)
+    return found
 
 
 def _limit(study: Study, case: Case, path: Path, progress: bool | None) -> Run:
