@@ -14,8 +14,8 @@ _HEAD = """# Every field of a spec
 
 A spec is one TOML file. `wideflow show SPEC` prints it with all defaults filled in; `--set table.key=value`
 reaches every field below (`dynamics.NAME.key` for one of the dynamics, `dynamics.*.key` for all). An editor
-that reads JSON schemas completes it: `wideflow show --schema` prints the schema, and the first line of a file may
-tell where it lies: `#:schema schema.json`.
+that reads JSON schemas completes it: `wideflow show --schema` prints the schema, and the first line of a file
+may tell where it lies: `#:schema schema.json`.
 
 Time is t = kη after k steps of size η. Start and noise of seed i are those of `jax.random.key(seed + i)`.
 """
