@@ -56,6 +56,12 @@ class Descent(AbstractDynamics):
         return self._steps(ts) * self.step
 
     def check(self, ts):
+        many = float(ts[-1]) / float(self.step)
+        if many > _MOST_STEPS:
+            raise ValueError(
+                f"t = {ts[-1]:.6g} takes {many:.3g} steps of {self.step:.6g}; at most {_MOST_STEPS}. Stop "
+                "earlier, or use a larger step."
+            )
         steps = self._steps(ts)
         last = int(steps[-1])
         if (np.diff(steps) == 0).any():
@@ -64,8 +70,6 @@ class Descent(AbstractDynamics):
                 f"ts must be at least a step of {self.step:.6g} apart, but ts[{i}] = {ts[i]:.6g} and "
                 f"ts[{i + 1}] = {ts[i + 1]:.6g} both are step {steps[i]}. Save fewer times."
             )
-        if last > _MOST_STEPS:
-            raise ValueError(f"t = {ts[-1]} takes {last} steps of {self.step}; at most {_MOST_STEPS}.")
         most = self.batches.most_steps()
         if last > most:
             batch = self.batches.batch

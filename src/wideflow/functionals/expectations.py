@@ -29,6 +29,7 @@ from .pairs import ORDER, Pairs, why_not
 # Closed forms cost n²: up to this width one evaluation takes about a second on two cores.
 MOST_PAIRED = 8192
 DEFAULT_SAMPLE = 2**14
+_MOST_TERMS = 1024  # of a dual's series, whose rule has twice as many points
 
 
 class AbstractExpectation(eqx.Module):
@@ -274,8 +275,10 @@ class ClosedForm:
     order: int | None = None
 
     def __post_init__(self):
-        if self.order is not None:
-            count("ClosedForm(order)", self.order)
+        if self.order is not None and count("ClosedForm(order)", self.order) > _MOST_TERMS:
+            raise ValueError(
+                f"ClosedForm(order) must be a whole number from 1 to {_MOST_TERMS}, got {self.order}."
+            )
 
     def bind(self, problem: Problem) -> tuple[AbstractExpectation, ...]:
         reason = why_not(problem, numeric=self.order is not None)

@@ -17,6 +17,9 @@ from .._checks import count, nearest
 
 Function = Callable[[Array], Array]
 
+# The highest degree of a Hermite polynomial: its recursion is compiled step by step.
+_HIGHEST = 100
+
 
 @dataclass(frozen=True)
 class Activation:
@@ -158,6 +161,8 @@ def _leaky_fn(slope: float) -> Function:
 
 def _hermite(degree: Any) -> Activation:
     degree = count("Activation 'hermite': degree", degree, least=0)
+    if degree > _HIGHEST:
+        raise _bad_option("hermite", "degree", degree, f"at most {_HIGHEST}", f"degree={_HIGHEST}")
     return Activation("hermite", _hermite_fn(degree), (("degree", degree),))
 
 

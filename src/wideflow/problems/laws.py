@@ -254,6 +254,7 @@ def two_gaussians(d: float, delta: float, subspace: int | None = None) -> Mixtur
         least = count("two_gaussians(subspace)", subspace)
         if not least < d < math.inf:
             raise ValueError(f"two_gaussians(subspace) must be below a finite d, got {subspace} and d = {d}.")
+        fits(f"The variances of two Gaussians in R^{d}", 64.0 * d, "Use a smaller d.")
         variances = [np.where(np.arange(d) < least, v, 1.0) for v in variances]
     wide, narrow = (Gaussian(d, v) for v in variances)
     return Mixture([wide, narrow], [1.0, -1.0])

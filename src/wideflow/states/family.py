@@ -19,6 +19,8 @@ from ..problems.activations import activation as as_activation
 from .layers import AveragePool, Conv, Dense, Elementwise, Flatten, GlobalAverage, Layer, Shape
 from .network import Network, Weights
 
+_DEEPEST = 1000
+
 
 @dataclass(frozen=True)
 class Family:
@@ -141,6 +143,13 @@ class Family:
         return f"Family({'×'.join(map(str, self.inputs))} → {' → '.join(map(str, self.layers))}{more})"
 
 
+def _deep(name: str, depth: Any) -> int:
+    """`depth`, if a network of so many layers can be compiled: the programs grow with each of them."""
+    if count(name, depth) > _DEEPEST:
+        raise ValueError(f"{name} must be a whole number from 1 to {_DEEPEST}, got {depth}.")
+    return int(depth)
+
+
 def MLP(  # noqa: N802
     d: int,
     depth: int = 1,
@@ -155,7 +164,7 @@ def MLP(  # noqa: N802
 
     `outputs` values of f; `gain`, `bias` (standard deviation at the start, None for none) and `input_scale`
     as in `wf.Family`."""
-    depth, phi = count("MLP(depth)", depth), as_activation(activation)
+    depth, phi = _deep("MLP(depth)", depth), as_activation(activation)
     hidden = (Dense(), Elementwise(phi)) * depth
     layers = (*hidden, Dense(count("MLP(outputs)", outputs)))
     return Family((count("MLP(d)", d),), layers, gain, bias, input_scale)
@@ -179,7 +188,7 @@ def CNN(  # noqa: N802
     """`depth` convolutions with n channels, each followed by φ and, where `pool` (one for all, or one each)
     is above 1, by an average over windows; then `head` "flatten" or "average" (over all positions), and a
     dense output. `inputs` is (height, width, channels); x may come as images or as rows of their numbers."""
-    depth, phi = count("CNN(depth)", depth), as_activation(activation)
+    depth, phi = _deep("CNN(depth)", depth), as_activation(activation)
     if np.ndim(inputs) != 1:
         raise ValueError(
             f"CNN(inputs) must be (height, width, channels), such as (28, 28, 1), got {inputs!r}."

@@ -211,7 +211,7 @@ def rows_of(study: Study, m: int, stream: int) -> jnp.ndarray | None:
     from ..problems.laws import Dataset
 
     law = study.problem.x
-    if m == 0 or math.isinf(study.problem.d):
+    if m == 0 or math.isinf(study.whole.d):
         return None
     if isinstance(law, Dataset):
         return law.x[np.unique(np.linspace(0, law.m - 1, min(m, law.m)).astype(int))]

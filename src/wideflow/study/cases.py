@@ -119,9 +119,10 @@ def _scales(method: Any, particles: bool) -> list[tuple[Any, Any]]:
         return [(scale, one) for scale in method.alpha or [None] for one in listed]
     for one in listed:
         if one not in _PARTICLES:
+            given = repr(one) if isinstance(one, str) else "exponents"
             raise ValueError(
                 f'neurons (start.kind = "particles") know the parametrisations {", ".join(_PARTICLES)}, got '
-                f'{one if isinstance(one, str) else "exponents"!r}; with start.kind = "mlp" all of them can be had'
+                f'{given}; with start.kind = "mlp" all of them can be had'
             )
     return [(_PARTICLES[one], None) for one in listed]  # type: ignore[index]
 
