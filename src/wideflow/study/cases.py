@@ -1,5 +1,6 @@
 """The single runs that a list of dynamics stands for: one for each width, scale and seed."""
 
+import hashlib
 import math
 import re
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from ..spec.start import Start
 from ..states.family import Family
 from ..states.starts import Law
 
+_LONGEST = 60  # letters of a folder's name: systems take 255 bytes, and a letter has up to 4
 _PARTICLES = {"mean_field": 1.0, "ntk": "sqrt(n)"}
 
 
@@ -40,9 +42,12 @@ class Case:
 
     @property
     def slug(self) -> str:
-        """A name for its folder."""
-        ascii_label = self.label.replace("√", "sqrt").replace("α", "alpha").replace("=", "")
-        return re.sub(r"[^A-Za-z0-9.]+", "-", ascii_label).strip("-")
+        """A name for its folder: letters and digits of any script, short, and never one of the system's."""
+        plain = self.label.replace("√", "sqrt").replace("α", "alpha").replace("=", "")
+        safe = re.sub(r"[^\w.]+", "-", plain).strip("-.") or f"run-{self.where}"
+        if len(safe) <= _LONGEST:
+            return safe
+        return f"{safe[: _LONGEST - 9]}-{hashlib.sha256(self.label.encode()).hexdigest()[:8]}"
 
     @property
     def key(self) -> Array:
@@ -63,10 +68,12 @@ class Case:
     @property
     def scaling(self) -> str:
         """The scale in words."""
-        if self.parametrisation is not None:
-            name = getattr(self.parametrisation, "name", self.parametrisation)
-            return str(name or "exponents")
-        return f"α = {'√n' if self.scale == 'sqrt(n)' else f'{self.alpha:g}'}"
+        alpha = f"α = {'√n' if self.scale == 'sqrt(n)' else f'{self.alpha:g}'}"
+        if self.parametrisation is None:
+            return alpha
+        by_name = isinstance(self.parametrisation, str)
+        said = self.parametrisation if by_name else _exponents(self.parametrisation)
+        return str(said) if self.scale is None else f"{said}, {alpha}"
 
     def state(self, start: Law | Family, spec: Start) -> Any:
         """The network at time 0."""
@@ -98,6 +105,11 @@ def cases(method: Dynamics, where: str, start: Law | Family | None, seed: int) -
             group = ", ".join([name, *told])
             for i in range(method.seeds):
                 yield Case(method, where, group, n, scale, parametrisation, seed + i)
+
+
+def _exponents(given: Any) -> str:
+    rows = (f"{letter} = ({', '.join(f'{v:g}' for v in getattr(given, letter))})" for letter in "abc")
+    return ", ".join(rows)
 
 
 def _scaling(given: str | Parametrisation | None) -> str | Parametrisation:
