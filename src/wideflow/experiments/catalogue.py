@@ -58,7 +58,7 @@ _ALL = (
         "The mean-field limit of a single-index target is the same from the reduced flow, from neurons in"
         " R^d and from SGD.",
         ("mei2018",),
-        2,
+        5,
     ),
     Experiment(
         "single-neuron-samples",
@@ -85,7 +85,7 @@ _ALL = (
         "One sphere of weights is optimal for two centred Gaussians up to Δ*, which tends to 0.47 as d "
         "grows.",
         ("mei2018",),
-        2,
+        1,
     ),
     Experiment(
         "two-gaussians-failure",
@@ -104,13 +104,13 @@ _ALL = (
         "Exponents of |Δh| and |Δf| in n tell lazy, unstable and feature-learning scalings apart; |h| "
         "does not.",
         ("yang2021",),
-        1,
+        0.5,
     ),
     Experiment(
         "abc-lattice",
         "The inequalities on (a, b, c) decide between unstable, trivial, kernel and feature learning.",
         ("yang2021",),
-        2,
+        0.5,
     ),
     Experiment(
         "lazy-to-mean-field",
@@ -131,7 +131,7 @@ _ALL = (
         "Feature and lazy training are divided at α* ~ h^−½, and F varies over starts like 1/h on either "
         "side.",
         ("geiger2020",),
-        2,
+        3,
     ),
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
