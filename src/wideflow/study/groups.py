@@ -88,8 +88,10 @@ class Group:
 
 
 def _largest_gap(run: Run, other: Run) -> float:
-    """max |R − R_other| over the times of `run` that the other reached."""
+    """max |R − R_other| over the times of `run` that the other reached; NaN where there is none."""
     shared = run.t <= other.t[-1] * (1 + 1e-9)
+    if not shared.any():
+        return float("nan")
     return float(np.abs(run["risk"] - np.interp(run.t, other.t, other["risk"]))[shared].max())
 
 
