@@ -90,8 +90,14 @@ class Feature:
     name: str
 
     def __call__(self, t: float, state: Any) -> Any:
-        rows = self.coordinates.columns(state, (self.name,))[_shown(state), 0]
-        return np.quantile(rows, (np.arange(QUANTILES) + 0.5) / QUANTILES)
+        shown, levels = _shown(state), (np.arange(QUANTILES) + 0.5) / QUANTILES
+        rows = self.coordinates.columns(state, (self.name,))[shown, 0]
+        mass = np.asarray(particles_of(state).weights, float)[shown]
+        if np.ptp(mass) == 0:
+            return np.quantile(rows, levels)
+        order = np.argsort(rows)
+        below = (np.cumsum(mass[order]) - mass[order] / 2) / mass.sum()  # the mass left of a point's middle
+        return np.interp(levels, below, rows[order])
 
 
 @dataclass(frozen=True)
