@@ -39,12 +39,16 @@ class Symmetry:
         signal = self.signal.astype(w.dtype)
         return _project(self.spaces[i], w - (w @ signal.T) @ signal)
 
+    def weights(self, w: Float[Array, "n d"]) -> Float[Array, "n k+p"]:
+        """(s, r): the rows of w along the signal, and their lengths in each block."""
+        assert self.signal is not None
+        lengths = [jnp.linalg.norm(self.component(i, w), axis=1) for i in range(len(self.blocks))]
+        return jnp.concatenate([w @ self.signal.astype(w.dtype).T, jnp.stack(lengths, axis=1)], axis=1)
+
     def rows(self, x: Float[Array, "m d"]) -> Float[Array, "m k+p"]:
         """x̄ = (x_S, q), q_i = |x_i|/√d_i: rows of x as a reduced problem has them."""
-        assert self.signal is not None
-        lengths = [jnp.linalg.norm(self.component(i, x), axis=1) for i in range(len(self.blocks))]
-        q = [length / math.sqrt(dim) for length, dim in zip(lengths, self.blocks, strict=True)]
-        return jnp.concatenate([x @ self.signal.astype(x.dtype).T, jnp.stack(q, axis=1)], axis=1)
+        scales = [1.0] * self.k + [1 / math.sqrt(dim) for dim in self.blocks]
+        return self.weights(x) * jnp.asarray(scales, x.dtype)
 
 
 def _project(space: Array | None, w: Array) -> Array:

@@ -47,7 +47,7 @@ class Limit(Method):
     method: Literal["limit"] = Field(description="how the state moves")
     tol: Positive = Field(1e-6, description="absolute tolerance of the risk")
     alpha: Positive = Field(1.0, description="scale α of the output")
-    probes: Annotated[int, Field(ge=0)] = Field(1024, description="points carried along for pictures")
+    probes: Annotated[int, Field(ge=0)] = Field(256, description="points carried along for pictures")
     work: Positive = Field(3e8, description="most evaluations of φ for one velocity")
 
 

@@ -32,13 +32,8 @@ def reduce(problem: Problem, particles: Particles) -> Particles:
             f"reduce(problem, particles) takes particles of the problem's own neuron in R^{problem.d}, got "
             f"{particles.neuron!r} in R^{particles.D}."
         )
-    w = parts.w.T
-    along = w @ symmetry.signal.astype(w.dtype).T
-    lengths = [
-        jnp.linalg.norm(symmetry.component(i, w), axis=1, keepdims=True) for i in range(len(symmetry.blocks))
-    ]
     neuron: Any = problem.reduced().neuron
-    theta = neuron.pack(Ridge(parts.a, jnp.concatenate([along, *lengths], axis=1).T, parts.b))
+    theta = neuron.pack(Ridge(parts.a, symmetry.weights(parts.w.T).T, parts.b))
     return Particles(theta, particles.weights, particles.alpha, neuron)
 
 

@@ -9,8 +9,7 @@ from .._checks import nearest
 from ..problems.neurons import Neuron
 from ..problems.problem import Problem
 from ..problems.radial import RadialNeuron
-from ..problems.symmetry import NoSymmetryError
-from ..states.lifting import reduce
+from ..problems.symmetry import NoSymmetryError, Symmetry
 from ..states.linearisation import Linearisation
 from ..states.particles import Particles
 
@@ -21,7 +20,7 @@ class Coordinates:
     (along the signal) and r (the length of the rest), so that a network and its limit, which knows only
     these, can be drawn alike."""
 
-    problem: Problem
+    symmetry: Symmetry | None
     reduced: tuple[str, ...]  # names in the reduced coordinates, () where there are none
     own: tuple[str, ...]
 
@@ -58,16 +57,11 @@ class Coordinates:
         """(n, len(names)) of the particles in a state; a linearised one is where its parameters are."""
         at = particles_of(state)
         own = at.neuron.coordinates(at.D)
-        theta, reduced = np.asarray(at.theta), None
-        found = []
-        for name in names:
-            if name in own:
-                found.append(theta[:, own.index(name)])
-                continue
-            reduced = reduce(self.problem, at) if reduced is None else reduced
-            inside = reduced.neuron.coordinates(reduced.D)
-            found.append(np.asarray(reduced.theta)[:, inside.index(name)])
-        return np.stack(found, axis=1)
+        columns = dict(zip(own, np.asarray(at.theta).T, strict=True))
+        if any(name not in columns for name in names) and self.symmetry is not None:
+            inner = [name for name in self.reduced if name[0] in "sr"]
+            columns |= dict(zip(inner, np.asarray(self.symmetry.weights(at.parts.w.T)).T, strict=True))
+        return np.stack([columns[name] for name in names], axis=1)
 
 
 def coordinates(problem: Problem) -> Coordinates | None:
@@ -75,16 +69,15 @@ def coordinates(problem: Problem) -> Coordinates | None:
     neuron: Any = problem.neuron
     if isinstance(neuron, RadialNeuron):
         own = tuple(neuron.coordinates(problem.D))
-        return Coordinates(problem, own, own)
+        return Coordinates(None, own, own)
     if not isinstance(neuron, Neuron):
         return None
+    own = () if problem.d == float("inf") else tuple(neuron.coordinates(problem.D))
     try:
         small = problem.reduced()
-        reduced = tuple(small.neuron.coordinates(small.D))
+        return Coordinates(problem.symmetry(), tuple(small.neuron.coordinates(small.D)), own)
     except NoSymmetryError:
-        reduced = ()
-    own = () if problem.d == float("inf") else tuple(neuron.coordinates(problem.D))
-    return Coordinates(problem, reduced, own)
+        return Coordinates(None, (), own)
 
 
 def particles_of(state: Any) -> Particles:
