@@ -174,8 +174,10 @@ def test_the_kernel_of_a_limit_moves_as_that_of_a_wide_network(tmp_path):
         "risk.expectation={}", "times={at=[0.0,2.0]}", "dynamics.gd.width=400", "dynamics.gd.seeds=6"
     )
     small = made.whole.reduced()
-    nodes = made.start.reduced().nodes({"a": 8, "s": 16, "r": 8})
-    limit = wf.evolve(wf.GradientDescent(wf.Risk(small), 0.1), nodes, made.ts, progress=False)
+    nodes = made.start.reduced().nodes({"a": 4, "s": 10, "r": 4})
+    limit = wf.evolve(
+        wf.GradientDescent(wf.Risk(small, wf.Quadrature(20)), 0.1), nodes, made.ts, progress=False
+    )
     seen = _looked_at(made, limit)
     assert {"kernel movement", "weight movement", "f"} <= set(seen.keys())
     assert seen.info["regime"]["kernel"] == pytest.approx(
