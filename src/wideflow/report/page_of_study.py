@@ -18,13 +18,16 @@ from . import words
 from .curves import Drawing, drawings, pictured
 from .sweeps import scales, widths
 
-_COLUMNS = {
+_ENDS = {
     "risk at the end": "risk",
     "kernel moved": "kernel movement",
     "weights moved": "weight movement",
-    "risk gap to limit": "risk gap to limit",
-    "f gap to limit": "function gap to limit",
-    "f gap to frozen kernel": "function gap to frozen kernel",
+}
+_GAPS = {
+    "risk, to the limit": "risk gap to limit",
+    "f, to the limit": "function gap to limit",
+    "risk, to the frozen kernel": "risk gap to frozen kernel",
+    "f, to the frozen kernel": "function gap to frozen kernel",
 }
 _NAMES = {
     "s": "s = ⟨w, signal⟩",
@@ -55,7 +58,7 @@ def page(done: Finished, groups: list[Group], drawn: list[Drawing]) -> str:
         Section("Risk", join(*pick("risk", "gap-to-limit", "widths"))),
         Section("Neurons", join(*_neurons(done, groups), *pick("features"))),
         Section("How far it moved", join(*pick("movement", "scales"))),
-        Section("Results", _table(found)),
+        Section("Results", _tables(found)),
         Section("Methods and sources", bullets([REFERENCES[key] for key in found["sources"]])),
         Section("Provenance", _provenance(done)),
     ]
@@ -132,22 +135,28 @@ def _neurons(done: Finished, groups: list[Group]) -> list[Any]:
     return [paragraph(told), player(clouds, x_label=x_label, y_label=y_label, colour_label="output weight a")]
 
 
-def _table(found: dict[str, Any]) -> Any:
+def _tables(found: dict[str, Any]) -> Any:
+    """What each group came to, and how far it is from the limits."""
     groups = found["groups"]
-    columns = {name: key for name, key in _COLUMNS.items() if any(group[key] for group in groups)}
     rows = []
     for group in groups:
         width = "∞" if group["width"] is None else str(group["width"])
-        numbers = [estimate(group[key]) for key in columns.values()]
         told = group["verdict"] or ("frozen kernel" if group["linearised"] else "–")
         ended = told if group["status"] == "ok" else group["status"]
+        numbers = [estimate(group[key]) for key in _ENDS.values()]
         rows.append([group["name"], group["scaling"], width, *numbers, ended])
-    head = ["run", "scale", "n", *columns, "verdict"]
+    caption = "Means over seeds ± one standard error (none where there is a single seed)."
+    ends = table(["run", "scale", "n", *_ENDS, "verdict"], rows, caption)
+    gaps = {name: key for name, key in _GAPS.items() if any(group[key] for group in groups)}
+    measured = [group for group in groups if any(group[key] for key in gaps.values())]
+    if not measured:
+        return ends
+    far = [[group["name"], *[estimate(group[key]) for key in gaps.values()]] for group in measured]
     caption = (
-        "Means over seeds ± one standard error (none where there is a single seed). Gaps: largest over "
-        "time for the risk, root mean square over the test points at the end for f."
+        "How far from the infinite-width limit, and from the same network with its kernel frozen at the start: "
+        "largest gap over time for the risk, root mean square over the test points at the end for f."
     )
-    return table(head, rows, caption)
+    return join(ends, table(["run", *gaps], far, caption))
 
 
 def estimate(entry: dict[str, Any] | None) -> str:

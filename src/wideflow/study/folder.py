@@ -61,7 +61,8 @@ class StudyFolder:
         if not self.path.is_dir():
             raise FolderError(f"{self.path} is a file; give --out a folder.")
         if not self.begun:
-            if any(self.path.iterdir()):
+            left = (path for path in self.path.iterdir() if not _half_written(path))
+            if any(left):
                 raise FolderError(f"{self.path} holds other things; give --out a folder of its own.")
             return
         if (self.path / SPEC).read_text(encoding="utf-8") != written(spec):
@@ -106,8 +107,17 @@ def write_text(path: Path, text: str) -> None:
     """Write a file so that it is whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _half_written(path: Path) -> bool:
+    """Whether this is what a process left that was killed while it wrote a spec."""
+    return path.name.startswith(f"{SPEC}.") and path.suffix == ".tmp"
