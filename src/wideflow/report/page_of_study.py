@@ -153,8 +153,8 @@ def _tables(found: dict[str, Any]) -> Any:
         return ends
     far = [[group["name"], *[estimate(group[key]) for key in gaps.values()]] for group in measured]
     caption = (
-        "How far from the infinite-width limit, and from the same network with its kernel frozen at the start: "
-        "largest gap over time for the risk, root mean square over the test points at the end for f."
+        "How far from the infinite-width limit, and from the same network with its kernel frozen at the start:"
+        " largest gap over time for the risk, root mean square over the test points at the end for f."
     )
     return join(ends, table(["run", *gaps], far, caption))
 
