@@ -149,7 +149,7 @@ def test_a_sealed_manifest_of_something_else(saved):
         folder.commit(saved, record | change)
         with pytest.raises(ValueError, match=told):
             wf.load(saved)
-    folder._write(saved / folder.MANIFEST, folder._serialise([record]))
+    folder.write(saved / folder.MANIFEST, folder._serialise([record]))
     load_fails(saved, saved / folder.MANIFEST)
 
 
@@ -175,7 +175,7 @@ def test_nothing_is_unpickled(saved, tmp_path, bare):
     file = record["segments"][0]["arrays"]["file"]
     (saved / file).write_bytes(content)
     record["segments"][0]["arrays"]["sha256"] = hashlib.sha256(content).hexdigest()
-    folder._write(saved / folder.MANIFEST, folder._serialise(record))
+    folder.write(saved / folder.MANIFEST, folder._serialise(record))
     with pytest.raises(folder.DamagedError, match=f"{file} does not hold plain arrays"):
         wf.load(saved)
     assert not trap.exists()

@@ -11,7 +11,8 @@ import wideflow as wf
 from study.specs import spec, study
 from wideflow.store.records import fingerprint
 from wideflow.study import parts
-from wideflow.study.build import NotBuiltError, located, rows_of
+from wideflow.study.build import NotBuiltError, located
+from wideflow.study.points import DIRECTIONS, KERNEL, TEST, VERDICT, points
 
 KNOTS = [[0.0, -1.0], [1.0, 2.0]]
 
@@ -332,17 +333,17 @@ def test_all_objections_come_at_once_and_none_that_follows_from_another():
 def test_points_to_look_at_are_no_part_of_the_training_data(tmp_path):
     """Draws of a stream of their own, the same for every seed; rows of a data set, spread evenly."""
     one, other = study("seed=1"), study("seed=2")
-    x = rows_of(one, 5, 77)
-    np.testing.assert_array_equal(x, rows_of(other, 5, 77))
+    x = points(one.whole, 5, 77)
+    np.testing.assert_array_equal(x, points(other.whole, 5, 77))
     np.testing.assert_array_equal(x, one.whole.sample(jax.random.key(77), 5).x)
-    assert not np.array_equal(x, rows_of(one, 5, 78))
-    assert rows_of(one, 0, 77) is None
-    assert rows_of(study("problem.x.d=inf", "problem.reduced=true"), 5, 77) is None
+    assert not np.array_equal(x, points(one.whole, 5, 78))
+    assert points(one.whole, 0, 77) is None
+    assert points(study("problem.x.d=inf", "problem.reduced=true").whole, 5, 77) is None
     (tmp_path / "rows.csv").write_text("x,y\n" + "\n".join(f"{i},0" for i in range(9)), "utf-8")
     given = {"x": {"law": "dataset", "file": "rows.csv", "standardise": False}, "neuron": "erf"}
     data = study(problem=given, folder=tmp_path)
-    np.testing.assert_array_equal(rows_of(data, 3, 77)[:, 0], [0, 4, 8])
-    np.testing.assert_array_equal(rows_of(data, 99, 77)[:, 0], np.arange(9))
+    np.testing.assert_array_equal(points(data.whole, 3, 77)[:, 0], [0, 4, 8])
+    np.testing.assert_array_equal(points(data.whole, 99, 77)[:, 0], np.arange(9))
 
 
 def test_precision_is_that_of_the_spec(tmp_path):
@@ -351,3 +352,8 @@ def test_precision_is_that_of_the_spec(tmp_path):
     for precision in ("float32", "float64"):
         made = study(f"precision={precision}", problem=given, risk={}, folder=tmp_path)
         assert made.whole.x.x.dtype == made.risk.sample.x.dtype == jnp.dtype(precision)
+
+
+def test_no_stream_is_drawn_from_twice():
+    assert len({TEST, KERNEL, VERDICT, DIRECTIONS}) == 4
+    assert min(TEST, KERNEL, VERDICT, DIRECTIONS) > 2**31 + 10**6  # beyond every seed

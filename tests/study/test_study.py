@@ -12,7 +12,6 @@ from store.cases import assert_same_bits
 from study.specs import SMALL, spec, study
 from wideflow.run import load
 from wideflow.spec.reading import read
-from wideflow.study import folder as folder_module
 from wideflow.study import study as study_module
 from wideflow.study.folder import FolderError, StudyFolder, write_text
 from wideflow.study.perform import in_precision
@@ -143,7 +142,7 @@ def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(folder_module.os, "fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         write_text(path, "second")
     assert path.read_text() == "first"

@@ -12,7 +12,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 good, 1 a claim did not hold, 2 bad input, 3 diverged, 130 interrupted.",
+    epilog="Exit codes: 0 good, 1 a claim did not hold, 2 bad input, 3 diverged or stalled, 130 interrupted.",
 )
 
 SpecArgument = Annotated[
@@ -67,7 +67,11 @@ def run(
     spec: SpecArgument,
     changes: Changes = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the results; out/NAME by default.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Folder for the results; by default out/NAME, or out/NAME-2 … if that is another run's.",
+            show_default=False,
+        ),
     ] = None,
     seed: Seed = None,
     resume: Annotated[

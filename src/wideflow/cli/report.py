@@ -35,10 +35,13 @@ def report_command(folder: Path, json_too: bool) -> None:
 def compare_command(folders: list[Path], out: Path, json_too: bool) -> None:
     """One table and page of several finished runs."""
     from ..report.page_of_studies import page, side_by_side
-    from ..study.folder import write_text
+    from ..store.folder import write_text
 
     done = [_opened(folder, json_too) for folder in folders]
-    write_text(out, page(done))
+    try:
+        write_text(out, page(done))
+    except OSError as error:
+        refuse(f"{out} cannot be written: {error.strerror}.", json_too)
     rows = side_by_side(done)
     if json_too:
         as_json({"page": str(out), "runs": rows})

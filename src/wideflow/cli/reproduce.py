@@ -1,6 +1,5 @@
 """`wideflow reproduce`."""
 
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ def reproduce_command(
         leave(INTERRUPTED)
     page = out / "index.html"
     if json_too:
-        as_json({"page": str(page), "claims": [_strict(record.as_data()) for record in found]})
+        as_json({"page": str(page), "claims": [record.as_data() for record in found]})
     else:
         held = sum(record.passed for record in found)
         answer(f"{held} of {len(found)} claims hold. Page: {page}")
@@ -67,12 +66,3 @@ def _tell(result: Any, out: Path) -> None:
     for check in record.checks:
         print(f"      {check}")
     tell(f"      figure: {out / record.name}.png")
-
-
-def _strict(value: Any) -> Any:
-    """Without NaN and inf, which JSON does not have."""
-    if isinstance(value, dict):
-        return {k: _strict(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

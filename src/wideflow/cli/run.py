@@ -38,6 +38,8 @@ def run_command(
         done = _conducted(study, place)
     except FolderError as error:
         refuse(str(error), json_too, folder=str(place.path))
+    except OSError as error:
+        refuse(f"{place.path} cannot be written: {error.strerror or error}.", json_too)
     if done is None:
         print(f"Stopped. To go on: {_again(spec, changes, place.path, seed)}", file=sys.stderr)
         if json_too:
@@ -62,7 +64,7 @@ def _conducted(study: Any, place: Any) -> Any:
             return conduct(study, place, say=told)
         except KeyboardInterrupt:
             return None
-        except InUseError as error:
+        except (InUseError, ValueError, MemoryError) as error:  # a checkpoint of other data, say
             raise FolderError(str(error)) from None
 
 

@@ -24,8 +24,11 @@ def source(given: str) -> Source:
     if given == "-":
         return Source(sys.stdin.buffer.read(), "<stdin>", "stdin", Path.cwd())
     path = Path(given)
-    if path.is_file():
-        return Source(path.read_bytes(), given, path.stem, path.resolve().parent)
+    try:
+        if path.is_file():
+            return Source(path.read_bytes(), given, path.stem, path.resolve().parent)
+    except OSError as error:  # a name of hundreds of letters, a file of someone else
+        refuse(f"{given} cannot be read: {error.strerror}.")
     if given in presets.names():
         file = presets.file(given)
         return Source(file.read_bytes(), f"{given}.toml", given, file.parent)

@@ -8,6 +8,7 @@ from markupsafe import Markup
 from ..page.document import Section, document
 from ..page.numbers import plus_minus, short
 from ..page.parts import fold, join, link, paragraph, picture, table, verdict
+from ..store.folder import write_text
 from . import records
 from .base import Check
 from .catalogue import EXPERIMENTS
@@ -24,7 +25,7 @@ def write(out: Path) -> Path:
     found = [record for name in EXPERIMENTS if (record := records.read(out, name)) is not None]
     pictures = {r.name: records.picture(out, r.name).read_bytes() for r in found if r.figure is not None}
     older = {record.name for record in found if record.code != text_hash(EXPERIMENTS[record.name].module)}
-    records.replace(out / PAGE, page(found, pictures, older).encode())
+    write_text(out / PAGE, page(found, pictures, older))
     return out / PAGE
 
 

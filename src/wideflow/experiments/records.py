@@ -3,15 +3,14 @@
 `NAME.png` is written first and `NAME.json` last, each by a rename; the record carries the hash of the figure.
 A bound that is infinite and a figure that is not a number are null in the file."""
 
-import contextlib
 import hashlib
 import json
 import math
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..store import folder
 from .base import Check
 
 # The numbers of a check, with what null stands for in a file.
@@ -65,9 +64,9 @@ def write(out: Path, record: Record, figure: bytes | None) -> Record:
     digest = None if figure is None else hashlib.sha256(figure).hexdigest()
     kept = Record(**record.__dict__ | {"figure": digest})
     if figure is not None:
-        replace(picture(out, record.name), figure)
+        folder.write(picture(out, record.name), figure)
     text = json.dumps(kept.as_data(), indent=1, ensure_ascii=False, allow_nan=False)
-    replace(out / f"{record.name}.json", text.encode())
+    folder.write(out / f"{record.name}.json", text.encode())
     return kept
 
 
@@ -88,18 +87,3 @@ def read(out: Path, name: str) -> Record | None:
 
 def picture(out: Path, name: str) -> Path:
     return out / f"{name}.png"
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Write a file that is either the old one or the whole new one, whatever happens meanwhile."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise

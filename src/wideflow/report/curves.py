@@ -19,8 +19,9 @@ _MOST_PANELS = 4
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, what it shows for those who cannot see it, and what to read in it."""
+    """A figure for a section of the page, what it shows in words, and what to read in it."""
 
+    section: str
     name: str
     figure: Any
     alt: str
@@ -30,9 +31,9 @@ class Drawing:
 def looks(groups: list[Group]) -> dict[str, dict[str, Any]]:
     """Colour and dash of each group, the same in all figures: limits black, others in order."""
     found: dict[str, dict[str, Any]] = {}
-    others = [g for g in groups if g.case.width is not None]
+    others = [g for g in groups if not g.case.is_limit]
     for group in groups:
-        if group.case.width is None:
+        if group.case.is_limit:
             found[group.name] = {"color": "#000000", "ls": "-", "lw": 2.2}
         else:
             i = others.index(group)
@@ -49,26 +50,28 @@ def risks(groups: list[Group]) -> Drawing:
     several = any(len(g.runs) > 1 for g in groups)
     band = " Bands: ± 1 standard deviation over seeds." if several else ""
     names = ", ".join(g.name for g in groups)
-    return Drawing("risk", figure, f"Risk against time of {names}.", f"Risk against time.{band}")
+    return Drawing("Risk", "risk", figure, f"Risk against time of {names}.", f"Risk against time.{band}")
 
 
 def gaps(groups: list[Group]) -> Drawing | None:
     """How far each risk is from that of the limit, over time."""
     limits, _ = references(groups)
-    others = [g for g in groups if g.case.width is not None and g.runs]
+    others = [g for g in groups if not g.case.is_limit and g.runs]
     if not limits or not others:
         return None
     with panels(1, width=8.4, height=4.0) as (figure, (axes,)):
         for group in others:
             limit = limit_for(group, limits)
             assert limit is not None
-            reference = np.interp(group.times(), limit.times(), limit.values("risk")[0])
+            end = limit.times()[-1] * (1 + 1e-9)
+            shared = np.where(group.times() <= end, group.times(), np.nan)
+            reference = np.interp(shared, limit.times(), limit.values("risk")[0])
             gap = np.abs(group.values("risk") - reference).mean(axis=0)
             axes.plot(group.times(), np.maximum(gap, 1e-16), label=group.name, **looks(groups)[group.name])
         axes.set(xlabel="time t", ylabel="|R − R of the limit|", yscale="log")
         _legend(axes, len(others))
     caption = "Distance of each risk to that of the infinite-width limit, mean over seeds."
-    return Drawing("gap-to-limit", figure, "Gap in risk to the limit against time.", caption)
+    return Drawing("Risk", "gap-to-limit", figure, "Gap in risk to the limit against time.", caption)
 
 
 def movements(groups: list[Group]) -> Drawing | None:
@@ -89,7 +92,9 @@ def movements(groups: list[Group]) -> Drawing | None:
         "How far the tangent kernel (left) and the weights (right) have moved from their start. Lazy: both "
         "stay near 0, the less they move the wider the network. Feature learning: both move by order 1."
     )
-    return Drawing("movement", figure, "Movement of kernel and weights against time.", caption)
+    return Drawing(
+        "How far it moved", "movement", figure, "Movement of kernel and weights against time.", caption
+    )
 
 
 def features(groups: list[Group], label: str) -> Drawing | None:
@@ -105,7 +110,8 @@ def features(groups: list[Group], label: str) -> Drawing | None:
         for one, group in zip(axes, chosen, strict=True):
             run = group.runs[0]
             heights = np.array([gaussian_sum(row, at) for row in np.asarray(run["feature"], float)])
-            shown = heights / heights.max(axis=1, keepdims=True)
+            top = heights.max(axis=1, keepdims=True)
+            shown = heights / np.where(top > 0, top, 1.0)  # all may have left the picture
             one.pcolormesh(
                 run.t, at, shown.T, cmap="cividis", vmin=0, vmax=1, rasterized=True, shading="auto"
             )
@@ -116,7 +122,7 @@ def features(groups: list[Group], label: str) -> Drawing | None:
         f"Distribution over the neurons of {label} as time goes on (each time's density over its largest "
         "value; yellow is dense). In a lazy network it does not change; where features are learned it does."
     )
-    return Drawing("features", figure, f"Density of {label} against time.", caption)
+    return Drawing("Neurons", "features", figure, f"Density of {label} against time.", caption)
 
 
 def pictured(groups: list[Group]) -> list[Group]:
@@ -124,7 +130,7 @@ def pictured(groups: list[Group]) -> list[Group]:
     widest: dict[Any, Group] = {}
     for group in groups:
         case = group.case
-        key = (case.method.name or case.method.method, case.scaling)
+        key = (case.method.called, case.scaling)
         if key not in widest or (case.width or 0) >= (widest[key].case.width or 0):
             widest[key] = group
     chosen = list(widest.values())

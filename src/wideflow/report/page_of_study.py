@@ -11,7 +11,7 @@ from ..page.parts import bullets, code, equation, fold, join, paragraph, picture
 from ..page.player import Cloud, player
 from ..references import REFERENCES
 from ..spec.writing import written
-from ..study.folder import write_text
+from ..store.folder import write_text
 from ..study.groups import Group, grouped
 from ..study.study import Finished
 from . import words
@@ -39,7 +39,7 @@ _NAMES = {
 def write_report(done: Finished) -> None:
     """Write the figures and report.html of a finished study into its folder."""
     groups = grouped(done.study.cases, done.runs)
-    drawn = [*drawings(groups, _label(_feature(done)))]
+    drawn = [*drawings(groups, _label(done.study.feature or ""))]
     drawn += [made for make in (widths, scales) if (made := make(groups)) is not None]
     for one in drawn:
         for suffix in ("png", "svg"):
@@ -51,13 +51,13 @@ def page(done: Finished, groups: list[Group], drawn: list[Drawing]) -> str:
     """The whole HTML file."""
     spec, found = done.study.spec, done.results
     figures = {one.name: picture(svg(one.figure), one.alt, one.caption) for one in drawn}
-    pick = lambda *names: [figures[name] for name in names if name in figures]
+    pick = lambda section: [figures[one.name] for one in drawn if one.section == section]
     sections = [
         Section("Verdict", join(verdict(found["verdict"]), *_troubles(found))),
         Section("What was run", _what(done)),
-        Section("Risk", join(*pick("risk", "gap-to-limit", "widths"))),
-        Section("Neurons", join(*_neurons(done, groups), *pick("features"))),
-        Section("How far it moved", join(*pick("movement", "scales"))),
+        Section("Risk", join(*pick("Risk"))),
+        Section("Neurons", join(*_neurons(done, groups), *pick("Neurons"))),
+        Section("How far it moved", join(*pick("How far it moved"))),
         Section("Results", _tables(found)),
         Section("Methods and sources", bullets([REFERENCES[key] for key in found["sources"]])),
         Section("Provenance", _provenance(done)),
@@ -96,19 +96,13 @@ def _what(done: Finished) -> Any:
         sizes = list(dict.fromkeys(case.width for case in mine))
         scaling = list(dict.fromkeys(case.scaling for case in mine))
         formula, said = words.method(mine[0], sizes, scaling, getattr(method, "seeds", 1))
-        name = method.name or method.method.replace("_", " ")
+        name = method.called
         rows.append([name, equation(formula), said])
     parts.append(table(["dynamics", "equation", "in words"], rows))
     parts.append(
         paragraph("Time is t = kη after k steps of size η, the same for all, so that runs share one axis.")
     )
     return join(*parts)
-
-
-def _feature(done: Finished) -> str:
-    named = done.study.coordinates
-    chosen = done.study.spec.observe.feature
-    return chosen or (named.default()[0] if named is not None else "")
 
 
 def _label(name: str) -> str:
@@ -118,10 +112,9 @@ def _label(name: str) -> str:
 def _neurons(done: Finished, groups: list[Group]) -> list[Any]:
     """The player, if there are clouds to show."""
     chosen = pictured([g for g in groups if g.runs and g.has("cloud")])
-    named, spec = done.study.coordinates, done.study.spec.observe
-    if not chosen or named is None:
+    pair = done.study.cloud
+    if not chosen or pair is None:
         return []
-    pair = named.default() if spec.cloud is None else (spec.cloud[0], spec.cloud[1])
     clouds = []
     for group in chosen:
         run = group.runs[0]
@@ -153,8 +146,8 @@ def _tables(found: dict[str, Any]) -> Any:
         return ends
     far = [[group["name"], *[estimate(group[key]) for key in gaps.values()]] for group in measured]
     caption = (
-        "How far from the infinite-width limit, and from the same network with its kernel frozen at the start:"
-        " largest gap over time for the risk, root mean square over the test points at the end for f."
+        "How far from the infinite-width limit, and from the same network with its kernel frozen: largest "
+        "gap over time for the risk, root mean square over the test points at the end for f."
     )
     return join(ends, table(["run", *gaps], far, caption))
 

@@ -16,8 +16,8 @@ def widths(groups: list[Group]) -> Drawing | None:
     limits, _ = references(groups)
     families: dict[tuple[str, str], list[Group]] = {}
     for group in groups:
-        if group.case.width is not None and not group.case.linearised:
-            families.setdefault((group.case.method.name, group.case.scaling), []).append(group)
+        if not group.case.is_limit and not group.case.linearised:
+            families.setdefault((group.case.method.called, group.case.scaling), []).append(group)
     for members in families.values():
         if len(members) < _FEWEST or not limits:
             continue
@@ -32,11 +32,13 @@ def widths(groups: list[Group]) -> Drawing | None:
         with panels(1, width=6.0, height=3.8) as (figure, (axes,)):
             power_law(axes, n, gap, error, slope, ("width n", "largest |R − R of the limit|"))
         caption = (
-            f"Largest distance over time between the risk of “{members[0].case.method.name}” and of the "
+            f"Largest distance over time between the risk of “{members[0].case.method.called}” and of the "
             f"limit, against the width: a power law n^({slope.value:.2f} ± {slope.error:.2f}). Chance alone "
             "gives −½; for discrete steps or data a part remains that the width does not take away."
         )
-        return Drawing("widths", figure, "Gap to the limit against width, on logarithmic axes.", caption)
+        return Drawing(
+            "Risk", "widths", figure, "Gap to the limit against width, on logarithmic axes.", caption
+        )
     return None
 
 
@@ -44,8 +46,8 @@ def scales(groups: list[Group]) -> Drawing | None:
     """Movement of the kernel and risk at the end against α, where one method has three scales or more."""
     families: dict[tuple[str, int | None], list[Group]] = {}
     for group in groups:
-        if group.case.width is not None and not group.case.linearised and group.case.parametrisation is None:
-            families.setdefault((group.case.method.name, group.case.width), []).append(group)
+        if not group.case.is_limit and not group.case.linearised and group.case.parametrisation is None:
+            families.setdefault((group.case.method.called, group.case.width), []).append(group)
     members = max(families.values(), key=len, default=[])
     rows = [(g.case.alpha, g.end("kernel movement"), g.end("risk")) for g in members]
     rows = [row for row in rows if row[1] is not None and row[2] is not None]
@@ -62,4 +64,6 @@ def scales(groups: list[Group]) -> Drawing | None:
             axis.errorbar(alpha, values, errors, fmt="o-", ms=4, capsize=2, color=COLOURS[i])
             axis.set(xlabel="scale α", ylabel=label, xscale="log", yscale="log")
     caption = "The larger the scale α, the less the kernel moves. Bars: ± 1 standard error over seeds."
-    return Drawing("scales", figure, "Kernel movement and risk against the scale.", caption)
+    return Drawing(
+        "How far it moved", "scales", figure, "Kernel movement and risk against the scale.", caption
+    )

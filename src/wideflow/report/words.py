@@ -33,7 +33,8 @@ _METHOD = {
         "gradient descent",
     ),
     "sgd": (
-        r"\theta_j \leftarrow \theta_j + \tfrac{\eta}{\alpha} (y_k - f(x_k)) \nabla \sigma_*(x_k; \theta_j)",
+        r"\theta_j \leftarrow \theta_j + \tfrac{\eta}{\alpha} \, u_k \nabla \sigma_*(x_k; \theta_j), \quad "
+        r"u_k = -\ell'(f(x_k), y_k)",
         "stochastic gradient descent",
     ),
     "langevin": (
@@ -46,7 +47,7 @@ _METHOD = {
         "Adam",
     ),
     "kernel_flow": (
-        r"\dot u = -K_0 \, \mathrm{diag}(\omega) \, u, \qquad u = y - f",
+        r"\dot f = K_0 \, \mathrm{diag}(\omega) \, u, \quad u = -\ell'(f, y)",
         "the flow with the kernel frozen at the start",
     ),
     "limit": (
@@ -61,7 +62,8 @@ def phi(spec: Activation) -> str:
     if spec.name == "hermite":
         return rf"\mathrm{{He}}_{{{spec.degree}}}(h)/\sqrt{{{spec.degree}!}}"
     if spec.name == "leaky_relu":
-        return rf"\max(h, {short(0.01 if spec.slope is None else spec.slope)} h)"
+        slope = short(0.01 if spec.slope is None else spec.slope)
+        return rf"\max(h, 0) + {slope} \min(h, 0)"
     if spec.name == "piecewise_linear":
         knots = ", ".join(f"({short(x)}, {short(y)})" for x, y in spec.knots or [])
         return rf"\text{{linear through }} {knots}"
@@ -78,6 +80,8 @@ def law(study: Study) -> str:
         return rf"x \sim \mathrm{{Unif}}(\sqrt{{d}} \, S^{{d-1}}), \quad d = {_dimension(x.d)}"
     if x.law == "two_gaussians":
         where = rf"\mathbb{{R}}^{{{_dimension(x.d)}}}"
+        if x.subspace is not None:
+            where += rf" \text{{ (in {x.subspace} coordinates, the others }} N(0, 1))"
         return rf"y = \pm 1, \quad x \sim N(0, (1 \pm {short(x.delta)})^2 I) \text{{ in }} {where}"
     m = getattr(study.whole.x, "m", "m")
     return rf"(x_i, y_i), \quad i = 1, \dots, {m}, \quad x_i \in \mathbb{{R}}^{{{study.whole.d}}}"
@@ -94,7 +98,8 @@ def target(spec: Spec) -> str | None:
         return rf"y = \varphi_*({inner}){noise}, \quad \varphi_*(h) = {phi(given.link)}, \quad |w_*| = 1"
     if given.kind == "teacher":
         k = len(given.w)
-        sum_of = rf"\sum_{{j=1}}^{{{k}}} a_j^* \varphi_*(\langle w_j^*, x \rangle)"
+        bias = "" if given.b is None else " + b_j^*"
+        sum_of = rf"\sum_{{j=1}}^{{{k}}} a_j^* \varphi_*(\langle w_j^*, x \rangle{bias})"
         return rf"y = {sum_of}{noise}, \quad \varphi_*(h) = {phi(given.link)}"
     if given.kind == "hermite":
         return (
@@ -183,7 +188,7 @@ def method(case: Case, widths: list[int | None], scalings: list[str], seeds: int
         ("tol", "tolerance"),
     ):
         value = getattr(spec, field, None)
-        if value is not None and not (field == "batch" and value == 1):
+        if value is not None:
             told.append(f"{symbol} = {short(value)}")
     if seeds > 1:
         told.append(f"{seeds} seeds")

@@ -26,6 +26,11 @@ class Method(Part):
 
     name: str = Field("", description="what to call it in tables and figures; the method's name by default")
 
+    @property
+    def called(self) -> str:
+        """Its name, or that of its method."""
+        return self.name or str(getattr(self, "method", "")).replace("_", " ")
+
 
 class Trained(Method):
     """What every method has that moves a network of finite width."""

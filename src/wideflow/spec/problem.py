@@ -1,6 +1,5 @@
 """The problem: law of x, target, neuron, loss."""
 
-import math
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -148,8 +147,3 @@ class Problem(Part):
     loss: Loss = Field(default_factory=lambda: Loss(name="squared"), description="the loss ℓ(f, y)")
     noise: NotNegative = Field(0.0, description="standard deviation of the noise in y")
     reduced: bool = Field(False, description="take the few coordinates (a, s, r) of its symmetry")
-
-    @property
-    def infinite(self) -> bool:
-        """Whether x lives in d = inf."""
-        return math.isinf(getattr(self.x, "d", 1))

@@ -38,9 +38,6 @@ class ConstantLaw(Part):
     value: Number = Field(0.0, description="the value")
 
 
-LAWS = {"normal": NormalLaw, "uniform": UniformLaw, "signs": SignsLaw, "constant": ConstantLaw}
-
-
 def _which(value: Any) -> str | None:
     if isinstance(value, dict):
         given = value.get("law")

@@ -43,7 +43,7 @@ def exists(folder: Path) -> bool:
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Keep the folder for this writer alone; the system lets go of it when the process dies."""
-    _make(Path(folder))
+    make(Path(folder))
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
@@ -74,8 +74,8 @@ def put(folder: Path, name: str, arrays: dict[str, np.ndarray]) -> dict[str, str
     content = buffer.getbuffer()
     digest = hashlib.sha256(content).hexdigest()
     file = f"{name}-{digest[:16]}.npz"
-    _make(Path(folder))
-    _write(Path(folder) / file, content)
+    make(Path(folder))
+    write(Path(folder) / file, content)
     return {"file": file, "sha256": digest}
 
 
@@ -104,8 +104,8 @@ def verified(folder: Path, entry: dict[str, str]) -> bytes:
 def commit(folder: Path, record: dict[str, Any]) -> None:
     """Make `record` the folder's manifest, all at once; files that it does not list are removed."""
     folder = Path(folder)
-    _make(folder)
-    _write(folder / MANIFEST, _serialise(record))
+    make(folder)
+    write(folder / MANIFEST, _serialise(record))
     kept = {MANIFEST, *_files(record)}
     for path in folder.iterdir():
         if _OURS.fullmatch(path.name) and path.name not in kept:
@@ -141,7 +141,7 @@ def _files(record: Any) -> list[str]:
     return [f for v in record for f in _files(v)] if isinstance(record, list) else []
 
 
-def _make(folder: Path) -> None:
+def make(folder: Path) -> None:
     """Make the folder, and its name durable."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
@@ -149,8 +149,14 @@ def _make(folder: Path) -> None:
         _sync(path.parent)
 
 
-def _write(path: Path, content: Any) -> None:
-    """Temporary file → fsync → rename → fsync of the folder."""
+def write_text(path: Path, text: str) -> None:
+    """A file of text, whole or not there; its folder is made."""
+    make(path.parent)
+    write(path, text.encode("utf-8"))
+
+
+def write(path: Path, content: Any) -> None:
+    """Temporary file → fsync → rename → fsync of the folder: the old file, or the whole new one."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb", buffering=0) as file:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from .._checks import fits
@@ -52,6 +51,20 @@ class Study:
     cases: tuple[Case, ...]
     coordinates: Coordinates | None
 
+    @property
+    def cloud(self) -> tuple[str, str] | None:
+        """The two coordinates that neurons are drawn at."""
+        given = self.spec.observe.cloud
+        if given is not None:
+            return given[0], given[1]
+        return None if self.coordinates is None else self.coordinates.default()
+
+    @property
+    def feature(self) -> str | None:
+        """The coordinate whose distribution is drawn."""
+        default = None if self.coordinates is None else self.coordinates.default()[0]
+        return self.spec.observe.feature or default
+
     def dynamics(self, case: Case) -> AbstractDynamics:
         """The dynamics of a case that is not a limit."""
         return dynamics(case.method, descended(self.risk, self.penalty))
@@ -69,7 +82,7 @@ class _Builder:
         self.found: list[tuple[Place, str]] = []
 
     def part(self, place: Place, make: Callable[..., Any], *given: Any) -> Any:
-        """make(*given), or None; None too if something that it needs is missing."""
+        """make(*given), or _MISSING, also where something that it needs is missing."""
         if any(value is _MISSING for value in given):
             return _MISSING
         try:
@@ -202,17 +215,3 @@ def _distinct(make: _Builder, listed: list[Case]) -> None:
             message = f"two of its runs would share the folder {case.slug!r}: use other names or values"
             make.found.append((("dynamics", int(case.where), "name"), message))
             return
-
-
-def rows_of(study: Study, m: int, stream: int) -> jnp.ndarray | None:
-    """m points x of the problem to look at: rows of a data set evenly, else draws of their own stream."""
-    import jax
-
-    from ..problems.laws import Dataset
-
-    law = study.problem.x
-    if m == 0 or math.isinf(study.whole.d):
-        return None
-    if isinstance(law, Dataset):
-        return law.x[np.unique(np.linspace(0, law.m - 1, min(m, law.m)).astype(int))]
-    return study.whole.sample(jax.random.key(stream), m).x

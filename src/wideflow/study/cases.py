@@ -55,6 +55,11 @@ class Case:
         return jax.random.key(self.seed)
 
     @property
+    def is_limit(self) -> bool:
+        """Whether it is the limit of infinitely many neurons."""
+        return self.width is None
+
+    @property
     def linearised(self) -> bool:
         return bool(getattr(self.method, "linearised", False)) or self.method.method == "kernel_flow"
 
@@ -89,7 +94,7 @@ class Case:
 
 def cases(method: Dynamics, where: str, start: Law | Family | None, seed: int) -> Iterator[Case]:
     """All runs of one entry of `dynamics`, which stands at `where` in the spec."""
-    name = method.name or method.method.replace("_", " ")
+    name = method.called
     if isinstance(method, Limit):
         yield Case(method, where, name, None, method.alpha, None, seed)
         return

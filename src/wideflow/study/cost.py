@@ -37,7 +37,7 @@ def estimates(study: Study) -> list[Cost]:
     """One line a run."""
     rate, seen, found = _rate(study.spec), set(), []
     for case in study.cases:
-        if case.width is None:
+        if case.is_limit:
             found.append(Cost(case.label, None, None, _LIMIT * _digits(case), 2e8))
             continue
         steps, operations = _work(study, case)

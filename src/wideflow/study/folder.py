@@ -9,7 +9,6 @@ report.html     all of it on one page
 
 import contextlib
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 from ..spec.study import Spec
 from ..spec.writing import written
 from ..store import folder
+from ..store.folder import write_text
 from .cases import Case
 
 RESULTS, SPEC, REPORT = "results.json", "spec.toml", "report.html"
@@ -101,21 +101,6 @@ class StudyFolder:
             raise FolderError(f"{self.path} holds {what}.") from None
         except ValueError as error:
             raise FolderError(f"{self.path / RESULTS} is damaged: {error}.") from None
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file so that it is whole or not there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _half_written(path: Path) -> bool:

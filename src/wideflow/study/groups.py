@@ -75,7 +75,7 @@ class Group:
         """Runs of both that came to their end and have the same seed; a limit has none, and goes with all."""
         by_seed = {c.seed: run for c, run in zip(other.cases, other.runs, strict=True) if run.status == "ok"}
         mine = [(c.seed, run) for c, run in zip(self.cases, self.runs, strict=True) if run.status == "ok"]
-        if other.case.width is None:
+        if other.case.is_limit:
             return [(run, limit) for _, run in mine for limit in by_seed.values()]
         return [(run, by_seed[seed]) for seed, run in mine if seed in by_seed]
 

@@ -7,11 +7,12 @@ import numpy as np
 from ..diagnostics.regime.report import plain, regime
 from ..page.numbers import plus_minus, short
 from ..run import Run
-from .build import Study, rows_of
+from .build import Study
 from .cases import Case
 from .groups import Estimate, Group
+from .points import VERDICT, points
 
-_STREAM = 2**32 - 4  # of the points that a verdict is given on
+_ROWS = 256  # points that a verdict is given on
 _SWEEP = 3  # scales that make a sweep
 _WORDS = {
     "feature-learning": "learns features",
@@ -26,9 +27,9 @@ def judged(study: Study, case: Case, run: Run) -> dict[str, Any] | None:
     construction, and a run that did not come to its end gets no verdict)."""
     if run.status != "ok" or case.linearised:
         return None
-    if case.width is None:
+    if case.is_limit:
         return run.info.get("regime")
-    x = rows_of(study, 256, _STREAM)
+    x = points(study.whole, _ROWS, VERDICT)
     if x is None:
         return None
     start = case.state(study.start, study.spec.start)
@@ -61,7 +62,7 @@ def word_of(verdicts: list[dict[str, Any] | None]) -> str:
 def references(groups: list[Group]) -> tuple[list[Group], list[Group]]:
     """(mean-field limits, frozen kernels) among the groups."""
     return (
-        [g for g in groups if g.case.width is None],
+        [g for g in groups if g.case.is_limit],
         [g for g in groups if g.case.linearised],
     )
 

@@ -1,4 +1,4 @@
-"""Runs of a study, one after the other, each kept in its folder as it goes."""
+"""One run of a study, kept in its folder as it goes."""
 
 import math
 from collections.abc import Callable
@@ -21,15 +21,14 @@ from ..states.lifting import lift
 from ..states.linearisation import Linearisation
 from ..states.particles import Particles
 from ..store import folder
-from .build import Study, rows_of
+from .build import Study
 from .cases import Case
 from .judging import summary
 from .observers import Cloud, Feature, Predictions, Value, kernel_movement, weight_movement
+from .points import DIRECTIONS, KERNEL, TEST, in_coordinates_of, points
 
 # Seconds between checkpoints: what a crash may cost.
 EVERY = 10.0
-# Streams of the points that networks are looked at on, apart from all seeds (< 2³¹ + number of seeds).
-TEST_STREAM, KERNEL_STREAM = 2**32 - 2, 2**32 - 3
 # Neurons that a limit is lifted to, to see its kernel.
 LIFTED = 4096
 
@@ -43,7 +42,7 @@ def in_precision(spec: Spec) -> AbstractContextManager[None]:
 
 def perform(study: Study, case: Case, path: Path, *, progress: bool | None = None) -> Run:
     """The run of a case, kept in the folder `path`: what is there already is not done again."""
-    if case.width is None:
+    if case.is_limit:
         return _limit(study, case, path, progress)
     state = case.state(study.start, study.spec.start)
     at = Linearisation(state) if case.linearised else state
@@ -67,11 +66,11 @@ def observers(study: Study, state: Any) -> Observers:
     """What to look at in a run from this state."""
     spec = study.spec.observe
     found: dict[str, Any] = {}
-    if (x := rows_of(study, spec.kernel, KERNEL_STREAM)) is not None:
+    if (x := points(study.whole, spec.kernel, KERNEL)) is not None:
         found["kernel movement"] = kernel_movement(state, x)
     found["weight movement"] = weight_movement(state)
-    if (x := _test_rows(study, state)) is not None:
-        found["f"] = Predictions(x)
+    if (x := points(study.whole, spec.test, TEST)) is not None:
+        found["f"] = Predictions(in_coordinates_of(state, x, study.whole))
     at = state.at if isinstance(state, Linearisation) else state
     if isinstance(at, Particles):
         found |= _pictures(study, at)
@@ -80,24 +79,14 @@ def observers(study: Study, state: Any) -> Observers:
     return {name: fn for name, fn in found.items() if fn is not None}
 
 
-def _test_rows(study: Study, state: Any) -> Any:
-    """The points to compare networks at, in the coordinates of this state."""
-    x = rows_of(study, study.spec.observe.test, TEST_STREAM)
-    reduced = isinstance(state, Particles) and isinstance(state.neuron, RadialNeuron)
-    if x is None or not reduced:
-        return x
-    return study.whole.symmetry().rows(x)
-
-
 def _pictures(study: Study, at: Particles) -> Observers:
     """What is drawn of the neurons, as far as these particles have the coordinates."""
     named, spec = study.coordinates, study.spec.observe
-    if named is None or not spec.particles:
+    pair, feature = study.cloud, study.feature
+    if named is None or pair is None or feature is None or not spec.particles:
         return {}
-    pair = named.default() if spec.cloud is None else (spec.cloud[0], spec.cloud[1])
     weights = [name for name in named.names if name.startswith("a")]
     colour = weights[0] if weights else None
-    feature = named.default()[0] if spec.feature is None else spec.feature
     found: Observers = {}
     if named.known(at, pair):
         found["cloud"] = Cloud(named, pair, colour, spec.particles)
@@ -133,7 +122,7 @@ def _looked_at(study: Study, run: Run) -> Run:
         return run
     observe = observers(study, run.states[0])
     neurons = _neurons(study, run.states[0])
-    x = rows_of(study, study.spec.observe.kernel, KERNEL_STREAM)
+    x = points(study.whole, study.spec.observe.kernel, KERNEL)
     if neurons is not None and x is not None:
         moved = kernel_movement(neurons(run.states[0]), x)
         observe["kernel movement"] = lambda t, state: moved(t, neurons(state))
@@ -152,7 +141,7 @@ def _neurons(study: Study, start: Particles) -> Callable[[Particles], Particles]
     kernel is that of the limit up to the chance of these directions. None in d = ∞, where there are none."""
     if math.isinf(study.whole.d):
         return None
-    key = jax.random.key(KERNEL_STREAM)
+    key = jax.random.key(DIRECTIONS)
 
     def neurons(state: Particles) -> Particles:
         weights = np.asarray(state.weights)

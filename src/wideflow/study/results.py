@@ -66,13 +66,12 @@ def _run(case: Case, run: Run, verdict: dict[str, Any] | None) -> dict[str, Any]
 def _group(group: Group, groups: list[Group], verdicts: list[dict[str, Any] | None]) -> dict[str, Any]:
     limits, frozen = references(groups)
     case = group.case
-    itself = case.width is None
-    limit = None if itself else limit_for(group, limits)
+    limit = None if case.is_limit else limit_for(group, limits)
     kernel = None if case.linearised else frozen_for(group, frozen)
     gap = lambda other, of: None if other is None else as_data(of(other))
     return {
         "name": group.name,
-        "method name": case.method.name or case.method.method.replace("_", " "),
+        "method name": case.method.called,
         "method": case.method.method,
         "width": case.width,
         "scaling": case.scaling,

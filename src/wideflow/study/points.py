@@ -1,0 +1,34 @@
+"""The points x that networks are looked at on, and the streams that they are drawn from."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ..problems.laws import Dataset
+from ..problems.problem import Problem
+from ..problems.radial import RadialNeuron
+from ..states.particles import Particles
+
+# Apart from each other, and from all seeds (< 2³¹ + number of seeds) that starts and batches are drawn from.
+TEST, KERNEL, VERDICT, DIRECTIONS = (2**32 - k for k in (2, 3, 4, 5))
+
+
+def points(problem: Problem, m: int, stream: int) -> Array | None:
+    """m points of a problem that is not reduced: rows of a data set evenly, else draws of a stream of their
+    own; None for none, and in d = ∞, where there are none."""
+    if m == 0 or math.isinf(problem.d):
+        return None
+    if isinstance(problem.x, Dataset):
+        count = problem.x.m
+        return problem.x.x[np.unique(np.linspace(0, count - 1, min(m, count)).astype(int))]
+    return problem.sample(jax.random.key(stream), m).x
+
+
+def in_coordinates_of(state: Any, x: Array, problem: Problem) -> Array:
+    """The same points for a state that may be of the reduced problem."""
+    reduced = isinstance(state, Particles) and isinstance(state.neuron, RadialNeuron)
+    return problem.symmetry().rows(jnp.asarray(x)) if reduced else x
