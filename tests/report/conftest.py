@@ -1,0 +1,1 @@
+from browsing import browser, browser_page  # noqa: F401

@@ -1,0 +1,149 @@
+"""The report of one small study: what it holds, whose numbers these are, and how it behaves in a browser."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from wellformed import text_of, well_formed
+from wideflow.page.numbers import plus_minus, short
+from wideflow.references import REFERENCES
+from wideflow.report import words
+from wideflow.report.page_of_studies import page as page_of_studies
+from wideflow.report.page_of_studies import side_by_side
+from wideflow.report.page_of_study import write_report
+from wideflow.spec import forms
+from wideflow.spec.dynamics import Dynamics
+from wideflow.spec.places import places
+from wideflow.spec.problem import Activation, ActivationName, Loss
+from wideflow.spec.reading import read
+from wideflow.study.build import build
+from wideflow.study.folder import StudyFolder
+from wideflow.study.perform import in_precision
+from wideflow.study.study import conduct, reopened
+
+SPEC = """
+title = "A <small> study & its page"
+about = "What it *teaches*."
+[problem]
+x = { law = "gaussian", d = 4 }
+target = { kind = "single_index", link = "erf" }
+neuron = "erf"
+[times]
+end = 2.0
+count = 5
+[[dynamics]]
+name = "limit"
+method = "limit"
+tol = 1e-2
+probes = 32
+[[dynamics]]
+name = "net"
+method = "sgd"
+step = 0.02
+width = [8, 16, 32]
+seeds = 2
+[[dynamics]]
+name = "lazy"
+method = "sgd"
+step = 0.02
+width = 32
+alpha = "sqrt(n)"
+linearised = true
+seeds = 2
+[observe]
+kernel = 8
+test = 16
+particles = 50
+"""
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """The study, run and reported once."""
+    spec = read(SPEC)
+    place = StudyFolder(tmp_path_factory.mktemp("study") / "small")
+    with in_precision(spec):
+        found = conduct(build(spec, Path()), place, progress=False)
+    write_report(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def text(done):
+    return done.folder.report.read_text(encoding="utf-8")
+
+
+def test_the_page_is_whole_and_small_and_asks_for_nothing(text):
+    assert well_formed(text)
+    assert len(text) < 6e6
+    assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", text)
+    assert "A &lt;small&gt; study &amp; its page" in text and "<small>" not in text
+
+
+def test_it_says_what_was_run_and_what_came_out(done, text):
+    for title in ("Verdict", "What was run", "Risk", "Neurons", "How far it moved", "Results", "Provenance"):
+        assert f">{title}<" in text
+    assert 'class="wf-player"' in text and "<math" in text and "data:image/svg+xml" in text
+    assert all(REFERENCES[key][:20] in text for key in done.results["sources"])
+    assert "jax" in text and "probes = 32" in text  # versions, and the resolved spec
+
+
+def test_the_numbers_on_the_page_are_those_of_the_results(done, text):
+    plain = text_of(text)
+    for group in done.results["groups"]:
+        for key in ("risk", "kernel movement", "weight movement", "risk gap to limit"):
+            entry = group[key]
+            if entry is not None:
+                value, error = entry["value"], entry["error"]
+                assert (short(value) if error is None else plus_minus(value, error)) in plain
+    assert json.loads((done.folder.path / "results.json").read_text()) == done.results
+
+
+def test_the_figures_are_files_too(done):
+    names = {path.name for path in done.folder.figures.iterdir()}
+    for name in ("risk", "gap-to-limit", "movement", "features", "widths"):
+        assert {f"{name}.png", f"{name}.svg"} <= names
+
+
+def test_a_report_can_be_written_again(done, text):
+    write_report(reopened(done.folder))
+    assert done.folder.report.read_text(encoding="utf-8") == text
+
+
+def test_studies_side_by_side(done):
+    rows = side_by_side([done, done])
+    assert len(rows) == 2 * len(done.results["groups"])
+    made = page_of_studies([done, done])
+    assert well_formed(made) and "The specs are the same." in made
+
+
+def test_every_method_activation_and_loss_has_its_words():
+    """One that had none would be found out when the runs are done, and their report is to be written."""
+    methods = {forms.tag_value(p.table, "method") for p in places() if p.form.tag == "method"}
+    assert methods == set(words._METHOD) and Dynamics is not None
+    for name in ActivationName.__args__:
+        assert words.phi(Activation(name=name, degree=2, knots=[[0.0, 0.0], [1.0, 1.0]]))
+    assert set(Loss.model_fields["name"].annotation.__args__) == set(words._LOSS)
+
+
+def test_play_slider_and_quiet_in_a_browser(done, browser_page, tmp_path):
+    tab = browser_page.open(done.folder.report)
+    button, slider, time = (tab.page.locator(f".wf-{name}") for name in ("play", "slider", "time"))
+    before = tab.ink()
+    button.click()
+    tab.until("document.querySelector('.wf-slider').value >= 2")
+    button.click()
+    assert tab.drawn().ink()[0] != before[0] and time.inner_text() != "t = 0"
+    slider.focus()
+    tab.page.keyboard.press("Home")
+    assert time.inner_text() == "t = 0" and tab.drawn().ink() == before
+    tab.page.keyboard.press("End")
+    assert math.isclose(float(time.inner_text().removeprefix("t = ")), 2.0)
+    assert tab.overflow() == 0
+    tab.page.screenshot(path=tmp_path / "report.png", full_page=True)
+    assert len(tab.page.pdf()) > 10_000
+    assert tab.open(done.folder.report, width=400).overflow() == 0
+    assert not tab.trouble and not tab.outside(), tab.trouble
