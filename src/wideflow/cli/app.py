@@ -163,4 +163,7 @@ def reproduce(
 
 def main() -> None:
     """The entry point of the command."""
+    from .console import leave_when_stopped
+
+    leave_when_stopped()
     app()

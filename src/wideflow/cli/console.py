@@ -1,6 +1,8 @@
 """What the command says, and where: words on a terminal, JSON when asked for, errors on standard error."""
 
 import json
+import os
+import signal
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
@@ -52,6 +54,28 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     wide = [max(len(row[i]) for row in [list(head), *rows]) for i in range(len(head))]
     line = lambda row: "  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip()
     return "\n".join(line(row) for row in [list(head), *rows])
+
+
+_farewell = {"words": "Stopped.", "data": None}
+
+
+def if_stopped(words: str, data: Any = None) -> None:
+    """What to say when Ctrl-C ends the command from now on: on standard error, and as JSON if data is given."""
+    _farewell.update(words=words, data=data)
+
+
+def leave_when_stopped() -> None:
+    """Let Ctrl-C end the process at once: an exception thrown into code that is being compiled may be lost, or
+    crash. What is on the disk is whole at any time. Where Ctrl-C is ignored it stays so."""
+
+    def stop(*_: Any) -> None:
+        os.write(2, f"{_farewell['words']}\n".encode())  # print may be what was interrupted
+        if _farewell["data"] is not None:
+            os.write(1, f"{json.dumps(_farewell['data'], indent=1)}\n".encode())
+        os._exit(INTERRUPTED)
+
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, stop)
 
 
 def leave(code: int) -> NoReturn:

@@ -4,7 +4,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .console import FAILED, GOOD, INTERRUPTED, answer, as_json, leave, on_terminal, refuse, table, tell
+from .console import (
+    FAILED,
+    GOOD,
+    INTERRUPTED,
+    answer,
+    as_json,
+    if_stopped,
+    leave,
+    on_terminal,
+    refuse,
+    table,
+    tell,
+)
 
 
 def reproduce_command(
@@ -30,13 +42,15 @@ def reproduce_command(
     except ValueError as error:
         refuse(str(error), json_too)
     found = []
+    stopped = "Stopped; what was done is kept, and the same command goes on from there."
+    if_stopped(stopped)
     try:
         for result in results:
             found.append(result.record)
             if not json_too:
                 _tell(result, out)
     except KeyboardInterrupt:
-        print("Stopped; what was done is kept, and the same command goes on from there.", file=sys.stderr)
+        print(stopped, file=sys.stderr)
         leave(INTERRUPTED)
     page = out / "index.html"
     if json_too:

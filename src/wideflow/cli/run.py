@@ -11,6 +11,7 @@ from .console import (
     INTERRUPTED,
     answer,
     as_json,
+    if_stopped,
     leave,
     on_terminal,
     refuse,
@@ -31,19 +32,22 @@ def run_command(
     from ..study.folder import FolderError, StudyFolder
 
     place = StudyFolder(out) if out is not None else _free(Path("out") / given.name, study.spec)
+    stopped = f"Stopped. To go on: {_again(spec, changes, place.path, seed)}"
+    on_stop = {"status": "interrupted", "folder": str(place.path)} if json_too else None
     try:
         place.check(study.spec, resume)
         if place.finished:
             _already(place, json_too)
+        if_stopped(stopped, on_stop)
         done = _conducted(study, place)
     except FolderError as error:
         refuse(str(error), json_too, folder=str(place.path))
     except OSError as error:
         refuse(f"{place.path} cannot be written: {error.strerror or error}.", json_too)
     if done is None:
-        print(f"Stopped. To go on: {_again(spec, changes, place.path, seed)}", file=sys.stderr)
-        if json_too:
-            as_json({"status": "interrupted", "folder": str(place.path)})
+        print(stopped, file=sys.stderr)
+        if on_stop is not None:
+            as_json(on_stop)
         leave(INTERRUPTED)
     _report(done)
     _tell_results(done.results, place, json_too)

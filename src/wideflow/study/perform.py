@@ -111,6 +111,8 @@ def _limit(study: Study, case: Case, path: Path, progress: bool | None) -> Run:
         work=spec.work,
         progress=progress,
     )
+    if run.status == "interrupted":
+        return run
     run = _looked_at(study, run)
     run.save(path)
     return run
