@@ -60,13 +60,13 @@ _farewell = {"words": "Stopped.", "data": None}
 
 
 def if_stopped(words: str, data: Any = None) -> None:
-    """What to say when Ctrl-C ends the command from now on: on standard error, and as JSON if data is given."""
+    """What to say when Ctrl-C ends the command from now on: on standard error, and data as JSON."""
     _farewell.update(words=words, data=data)
 
 
 def leave_when_stopped() -> None:
-    """Let Ctrl-C end the process at once: an exception thrown into code that is being compiled may be lost, or
-    crash. What is on the disk is whole at any time. Where Ctrl-C is ignored it stays so."""
+    """Let Ctrl-C end the process at once: an exception thrown into code that is being compiled may be lost,
+    or crash. What is on the disk is whole at any time. Where Ctrl-C is ignored it stays so."""
 
     def stop(*_: Any) -> None:
         os.write(2, f"{_farewell['words']}\n".encode())  # print may be what was interrupted

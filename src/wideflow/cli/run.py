@@ -15,7 +15,6 @@ from .console import (
     leave,
     on_terminal,
     refuse,
-    say,
     table,
     tell,
 )
@@ -26,7 +25,7 @@ def run_command(
     spec: str, changes: list[str], out: Path | None, seed: int | None, resume: bool, json_too: bool
 ) -> None:
     """Run a spec into a folder and write its report."""
-    given = source(spec)
+    given = source(spec, json_too)
     tell(f"Reading {given.called} …")
     study = study_of(given, changes, seed, json_too)
     from ..study.folder import FolderError, StudyFolder
@@ -100,12 +99,15 @@ def _already(place: Any, json_too: bool) -> None:
 
         _report(reopened(place))
     found = place.results()
-    say(f"{place.path} holds this run already, finished; nothing was done.")
+    print(f"{place.path} holds this run already, finished; nothing was done.", file=sys.stderr)
     _tell_results(found, place, json_too)
     leave(DIVERGED if found["status"] in ("diverged", "stalled") else GOOD)
 
 
 def _tell_results(found: dict[str, Any], place: Any, json_too: bool) -> None:
+    for run in found["runs"]:  # told in any case: no one should have to open a page to learn of it
+        if run["status"] != "ok":
+            print(f"{run['label']} {run['status']}: {run['message']}", file=sys.stderr)
     if json_too:
         as_json(found | {"folder": str(place.path), "report": str(place.report)})
         return
@@ -115,9 +117,6 @@ def _tell_results(found: dict[str, Any], place: Any, json_too: bool) -> None:
     print()
     print(results_table(found))
     print(f"\n{found['verdict']}\n")
-    for run in found["runs"]:
-        if run["status"] != "ok":
-            print(f"{run['label']} {run['status']}: {run['message']}\n")
     print(f"Report: {place.report}")
 
 

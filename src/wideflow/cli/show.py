@@ -17,7 +17,7 @@ def show_command(
         return
     if spec is None:
         refuse("Give a spec or a preset to show, such as `wideflow show single-neuron`.", json_too)
-    study = study_of(source(spec), changes, seed, json_too)
+    study = study_of(source(spec, json_too), changes, seed, json_too)
     from ..spec.writing import written
     from ..study.cost import estimates
     from ..study.perform import in_precision

@@ -19,7 +19,7 @@ class Source:
     folder: Path
 
 
-def source(given: str) -> Source:
+def source(given: str, json_too: bool = False) -> Source:
     """What `given` stands for: `-`, a file, or the name of a preset."""
     if given == "-":
         return Source(sys.stdin.buffer.read(), "<stdin>", "stdin", Path.cwd())
@@ -28,23 +28,26 @@ def source(given: str) -> Source:
         if path.is_file():
             return Source(path.read_bytes(), given, path.stem, path.resolve().parent)
     except OSError as error:  # a name of hundreds of letters, a file of someone else
-        refuse(f"{given} cannot be read: {error.strerror}.")
+        refuse(f"{given} cannot be read: {error.strerror}.", json_too)
     if given in presets.names():
         file = presets.file(given)
         return Source(file.read_bytes(), f"{given}.toml", given, file.parent)
     if path.is_dir() and (path / "spec.toml").is_file():
         refuse(
-            f"{given} is the folder of a study; did you mean {given}/spec.toml, or `wideflow report {given}`?"
+            f"{given} is the folder of a study; did you mean {given}/spec.toml, or `wideflow report {given}`?",
+            json_too,
         )
     from ..spec.suggestions import nearest
 
     close = nearest(given, presets.names())
     hint = f" Did you mean {close!r}?" if close else ""
-    refuse(f"There is no file and no preset {given!r}; presets: {', '.join(presets.names())}.{hint}")
+    refuse(
+        f"There is no file and no preset {given!r}; presets: {', '.join(presets.names())}.{hint}", json_too
+    )
 
 
 def spec_of(given: Source, changes: list[str], seed: int | None, json_too: bool) -> Any:
-    """The spec as it will be run, with data files by their full path; every mistake at once, else."""
+    """The spec with where each field stands; every mistake at once, else."""
     from ..spec.errors import SpecError
     from ..spec.reading import load
 
