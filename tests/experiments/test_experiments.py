@@ -10,12 +10,14 @@ from wideflow.experiments.reproduction import reproduce
 # here or in files of their own by smaller cases, and in tests/mean_field to all digits.
 LONG = {
     "sgd-tracks-flow",
+    "node-order",
     "three-ways",
     "limit-digits",
     "single-neuron-widths",
     "two-gaussians-dynamics",
     "two-gaussians-threshold",
     "two-gaussians-failure",
+    "naive-scaling",
     "abc-lattice",
     "lazy-to-mean-field",
     "lazy-threshold",

@@ -5,12 +5,14 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from wellformed import text_of, well_formed
 from wideflow.page.numbers import plus_minus, short
 from wideflow.references import REFERENCES
 from wideflow.report import words
+from wideflow.report.curves import gaps, risks
 from wideflow.report.page_of_studies import page as page_of_studies
 from wideflow.report.page_of_studies import side_by_side
 from wideflow.report.page_of_study import write_report
@@ -21,6 +23,7 @@ from wideflow.spec.problem import Activation, ActivationName, Loss
 from wideflow.spec.reading import read
 from wideflow.study.build import build
 from wideflow.study.folder import StudyFolder
+from wideflow.study.groups import grouped
 from wideflow.study.perform import in_precision
 from wideflow.study.study import conduct, reopened
 
@@ -98,7 +101,7 @@ def test_the_numbers_on_the_page_are_those_of_the_results(done, text):
             entry = group[key]
             if entry is not None:
                 value, error = entry["value"], entry["error"]
-                assert (short(value) if error is None else plus_minus(value, error)) in plain
+                assert (plus_minus(value, error) if error else short(value)) in plain
     assert json.loads((done.folder.path / "results.json").read_text()) == done.results
 
 
@@ -106,6 +109,23 @@ def test_the_figures_are_files_too(done):
     names = {path.name for path in done.folder.figures.iterdir()}
     for name in ("risk", "gap-to-limit", "movement", "features", "widths"):
         assert {f"{name}.png", f"{name}.svg"} <= names
+
+
+def test_what_is_drawn_is_what_was_seen(done):
+    """Lines are means over seeds and bands one standard deviation; gaps are to the limit's own risk."""
+    groups = grouped(done.study.cases, done.runs)
+    axes = risks(groups).figure.axes[0]
+    lines = {line.get_label(): line.get_ydata() for line in axes.lines}
+    far = {line.get_label(): line.get_ydata() for line in gaps(groups).figure.axes[0].lines}
+    limit = np.asarray(done.runs["limit"]["risk"])
+    bands = iter(axes.collections)
+    for group in groups:
+        seen = np.array([run["risk"] for run in group.runs], float)
+        np.testing.assert_allclose(lines[group.name], seen.mean(axis=0))
+        if len(seen) > 1:
+            top = next(bands).get_paths()[0].vertices[:, 1].max()
+            assert np.isclose(top, (seen.mean(axis=0) + seen.std(axis=0, ddof=1)).max())
+            np.testing.assert_allclose(far[group.name], np.abs(seen - limit).mean(axis=0))
 
 
 def test_a_report_can_be_written_again(done, text):

@@ -53,8 +53,10 @@ def test_the_end_is_that_of_the_runs_that_came_to_it():
     assert net.end("risk") == Estimate(1.5, 0.5)
     assert net.end("kernel movement") is None
     assert net.status == "diverged"
-    np.testing.assert_array_equal(net.times(), [0, 1])
-    np.testing.assert_array_equal(net.values("risk"), [[4, 2], [4, 3], [4, 99]])
+    np.testing.assert_array_equal(net.values("risk"), [[4, 2, 1], [4, 3, 2]])  # only these are drawn
+    none = group([run([4.0, 2.0, 9.0], status="diverged"), run([4.0, 99.0], status="diverged")])
+    np.testing.assert_array_equal(none.times(), [0, 1])
+    np.testing.assert_array_equal(none.values("risk"), [[4, 2], [4, 99]])
 
 
 def test_the_largest_gap_to_a_limit_over_all_times():
@@ -95,6 +97,16 @@ def test_seeds_that_the_other_does_not_have_are_left_out():
     assert net.risk_gap(stopped) is None and stopped.risk_gap(net) is None
 
 
+def test_times_that_steps_snapped_apart_are_not_compared():
+    """A run that ends at 9 where the limit was seen at 0 and 10: a chord there is no reference."""
+    net = group([run([1.0, 1.0], [[1.0], [1.0]], t=[0.0, 9.0])])
+    reference = limit(run([1.0, 5.0], [[1.0], [2.0]], t=[0.0, 10.0]))
+    assert net.risk_gap(reference).value == 0.0  # at t = 0
+    assert net.function_gap(reference) is None
+    near = group([run([1.0, 1.0], [[1.0], [1.0]], t=[0.0, 9.9])])
+    assert near.function_gap(reference).value == 1.0
+
+
 def test_functions_on_other_points_are_not_compared():
     net = group([run([1.0], [[1.0, 2.0]])])
     assert net.function_gap(limit(run([1.0]))) is None
@@ -118,7 +130,8 @@ def test_groups_are_the_seeds_of_one_width_and_scale():
 def test_the_reference_has_the_same_scale():
     ones, threes = limit(run([1.0])), limit(run([1.0]), alpha=3.0)
     assert limit_for(group([run([1.0])], alpha=3.0), [ones, threes]) is threes
-    assert limit_for(group([run([1.0])], alpha=7.0), [ones, threes]) is ones
+    assert limit_for(group([run([1.0])], alpha=7.0), [ones, threes]) is None
+    assert limit_for(group([run([1.0])], alpha=7.0), [ones]) is ones
     assert limit_for(group([run([1.0])]), []) is None
     frozen = [group([run([1.0])], width=n, alpha=a, linearised=True) for n in (4, 9) for a in (1.0, 3.0)]
     assert frozen_for(group([run([1.0])], width=9, alpha=3.0), frozen) is frozen[3]
@@ -129,12 +142,21 @@ def test_the_verdict_is_that_of_most_seeds():
     lazy, feature = {"verdict": "lazy"}, {"verdict": "feature-learning"}
     assert word_of([lazy, feature, feature]) == "feature-learning"
     assert word_of([None, lazy]) == "lazy"
+    assert word_of([lazy, feature]) == "not decided"
     assert word_of([None, None]) == ""
 
 
 def entry(name="net", width=4, scaling="α = 1", verdict="lazy", **more):
     keys = ("kernel movement", "risk gap to limit", "risk gap to frozen kernel")
-    given = {"method name": name, "width": width, "scaling": scaling, "verdict": verdict}
+    given = {"method name": name, "method": "sgd", "width": width, "scaling": scaling, "verdict": verdict}
+    given |= {
+        "seeds": 2,
+        "ended": 2,
+        "status": "ok",
+        "linearised": False,
+        "risk of limit": None,
+        "risk": None,
+    }
     return given | dict.fromkeys(keys) | {"same scale as limit": True} | more
 
 

@@ -1,6 +1,7 @@
 """What the command says, and where: words on a terminal, JSON when asked for, errors on standard error."""
 
 import json
+import math
 import os
 import signal
 import sys
@@ -33,8 +34,16 @@ def answer(text: str) -> None:
 
 
 def as_json(data: Any) -> None:
-    """One JSON document on standard output."""
-    print(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False), flush=True)
+    """One JSON document on standard output; what JSON has no number for is text, "inf" or "nan"."""
+    print(json.dumps(_strict(data), indent=1, ensure_ascii=False, allow_nan=False), flush=True)
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _strict(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(inner) for inner in value]
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -34,7 +34,7 @@ def source(given: str, json_too: bool = False) -> Source:
         return Source(file.read_bytes(), f"{given}.toml", given, file.parent)
     if path.is_dir() and (path / "spec.toml").is_file():
         refuse(
-            f"{given} is the folder of a study; did you mean {given}/spec.toml, or `wideflow report {given}`?",
+            f"{given} is the folder of a study: try {given}/spec.toml, or `wideflow report {given}`.",
             json_too,
         )
     from ..spec.suggestions import nearest

@@ -68,7 +68,8 @@ class Descent(AbstractDynamics):
             i = int(np.argmin(np.diff(steps)))
             raise ValueError(
                 f"ts must be at least a step of {self.step:.6g} apart, but ts[{i}] = {ts[i]:.6g} and "
-                f"ts[{i + 1}] = {ts[i + 1]:.6g} both are step {steps[i]}. Save fewer times."
+                f"ts[{i + 1}] = {ts[i + 1]:.6g} both are step {steps[i]}. Save fewer times, or use a "
+                "smaller step."
             )
         most = self.batches.most_steps()
         if last > most:

@@ -292,8 +292,10 @@ class Dataset(AbstractLaw):
         float_type = x.dtype if x.dtype.kind == "f" else np.dtype(float)
         dtype = jax.dtypes.canonicalize_dtype(float_type)
         self.x = jnp.asarray(x, dtype)
-        # labels 0…255 as integers with a sign, so that −y is minus y
-        self.y = jnp.asarray(y, dtype if y.dtype.kind == "f" else int if y.dtype.kind in "ub" else None)
+        # labels 0…255 as integers with a sign, so that −y is minus y; those too large for JAX as floats
+        largest = np.iinfo(jax.dtypes.canonicalize_dtype(int)).max
+        whole = y.dtype.kind != "f" and np.abs(y.astype(float)).max() <= largest
+        self.y = jnp.asarray(y, int if whole else dtype)
         self.weights = jnp.asarray(omega / omega.sum(), dtype)
         self.d = x.shape[1]
 

@@ -27,11 +27,13 @@ def read_dataset(
     target: str | Sequence[str] = "y",
     weights: str | None = None,
     standardise: bool = False,
+    standardise_target: bool = False,
 ) -> Dataset:
     """The data set in a table: columns `features` (by default all others) are x, `target` is y (several names
     make several labels a row). In an NPZ file an array (m, k) is k columns, called name1, …, namek; its own
     name stands for all of them. `standardise` gives each feature mean 0 and standard deviation 1, under
-    the weights, if there are some."""
+    the weights, if there are some. `standardise_target` does the same to y, which
+    otherwise may be of any size: prices of 10⁵ need steps of 10⁻¹⁰."""
     path = Path(file)
     table = _read(path)
     columns = table.columns
@@ -55,6 +57,9 @@ def read_dataset(
         x = _standardised(path, x, names, mass)
     whole = len(y) == 1 and y[0].dtype.kind in "iub"
     label = y[0] if len(y) == 1 else np.column_stack(y).astype(float)
+    if standardise_target:
+        scaled = _standardised(path, np.column_stack(y).astype(float), labels, mass)
+        whole, label = False, scaled[:, 0] if len(y) == 1 else scaled
     return Dataset(x, label if whole else label.astype(float), mass)
 
 
@@ -161,7 +166,8 @@ def _expanded(path: Path, columns: Columns, names: Sequence[str]) -> list[str]:
     """Names of single columns: that of an array of several stands for all of them."""
     found: list[str] = []
     for name in names:
-        several = [c for c in columns if c.startswith(name) and c.removeprefix(name).isdigit()]
+        arrays = path.suffix.lower() == ".npz"  # whose columns were numbered here
+        several = [c for c in columns if arrays and c.startswith(name) and c.removeprefix(name).isdigit()]
         if name in columns:
             found.append(name)
         elif several:
@@ -169,6 +175,9 @@ def _expanded(path: Path, columns: Columns, names: Sequence[str]) -> list[str]:
         else:
             known = ", ".join(list(columns)[:20]) + (", …" if len(columns) > 20 else "")
             raise ValueError(f"{path} has no column {name!r}; it has {known}.{nearest(name, columns)}")
+    twice = [name for name in found if found.count(name) > 1]
+    if twice:
+        raise ValueError(f"The column {twice[0]!r} of {path} is named twice.")
     return found
 
 

@@ -56,7 +56,7 @@ def risks(groups: list[Group]) -> Drawing:
 def gaps(groups: list[Group]) -> Drawing | None:
     """How far each risk is from that of the limit, over time."""
     limits, _ = references(groups)
-    others = [g for g in groups if not g.case.is_limit and g.runs]
+    others = [g for g in groups if not g.case.is_limit and limit_for(g, limits) is not None]
     if not limits or not others:
         return None
     with panels(1, width=8.4, height=4.0) as (figure, (axes,)):
@@ -70,7 +70,10 @@ def gaps(groups: list[Group]) -> Drawing | None:
             axes.plot(group.times(), np.maximum(gap, 1e-16), label=group.name, **looks(groups)[group.name])
         axes.set(xlabel="time t", ylabel="|R − R of the limit|", yscale="log")
         _legend(axes, len(others))
-    caption = "Distance of each risk to that of the infinite-width limit, mean over seeds."
+    caption = (
+        "Distance of each risk to that of the infinite-width limit, mean over seeds; networks at another "
+        "scale than the limit's are there for contrast."
+    )
     return Drawing("Risk", "gap-to-limit", figure, "Gap in risk to the limit against time.", caption)
 
 
@@ -80,7 +83,8 @@ def movements(groups: list[Group]) -> Drawing | None:
         "kernel movement": "‖K$_t$ − K$_0$‖/‖K$_0$‖",
         "weight movement": "root mean square of |θ$_t$ − θ$_0$|/|θ$_0$|",
     }
-    named = {name: [g for g in groups if g.has(name) and g.runs] for name in shown}
+    moving = [g for g in groups if len(g.times()) > 1]
+    named = {name: [g for g in moving if g.has(name)] for name in shown}
     if not any(named.values()):
         return None
     with panels(2, width=4.6, height=4.0) as (figure, axes):
@@ -90,7 +94,7 @@ def movements(groups: list[Group]) -> Drawing | None:
         legend_above(axes[0], columns=2 if len(groups) > 4 else 1)
     caption = (
         "How far the tangent kernel (left) and the weights (right) have moved from their start. Lazy: both "
-        "stay near 0, the less they move the wider the network. Feature learning: both move by order 1."
+        "stay near 0, the less the wider the network is. Feature learning: the kernel moves by order 1."
     )
     return Drawing(
         "How far it moved", "movement", figure, "Movement of kernel and weights against time.", caption
@@ -99,16 +103,16 @@ def movements(groups: list[Group]) -> Drawing | None:
 
 def features(groups: list[Group], label: str) -> Drawing | None:
     """The distribution of one coordinate of the neurons over time, one panel a group."""
-    chosen = pictured([g for g in groups if g.has("feature") and g.runs])
+    chosen = pictured([g for g in groups if g.whole and g.has("feature")])
     if not chosen:
         return None
-    values = np.concatenate([g.runs[0]["feature"].ravel() for g in chosen])
+    values = np.concatenate([g.shown[0]["feature"].ravel() for g in chosen])
     low, high = np.quantile(values[np.isfinite(values)], [0.002, 0.998])
     margin = 0.08 * (high - low) + 1e-9
     at = np.linspace(low - margin, high + margin, _HEIGHT)
     with panels(len(chosen), width=9.4 / max(2, len(chosen)), height=3.4) as (figure, axes):
         for one, group in zip(axes, chosen, strict=True):
-            run = group.runs[0]
+            run = group.shown[0]
             heights = np.array([gaussian_sum(row, at) for row in np.asarray(run["feature"], float)])
             top = heights.max(axis=1, keepdims=True)
             shown = heights / np.where(top > 0, top, 1.0)  # all may have left the picture

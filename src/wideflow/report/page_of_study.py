@@ -54,11 +54,11 @@ def page(done: Finished, groups: list[Group], drawn: list[Drawing]) -> str:
     pick = lambda section: [figures[one.name] for one in drawn if one.section == section]
     sections = [
         Section("Verdict", join(verdict(found["verdict"]), *_troubles(found))),
-        Section("What was run", _what(done)),
         Section("Risk", join(*pick("Risk"))),
         Section("Neurons", join(*_neurons(done, groups), *pick("Neurons"))),
         Section("How far it moved", join(*pick("How far it moved"))),
         Section("Results", _tables(found)),
+        Section("What was run", _what(done)),
         Section("Methods and sources", bullets([REFERENCES[key] for key in found["sources"]])),
         Section("Provenance", _provenance(done)),
     ]
@@ -90,12 +90,12 @@ def _what(done: Finished) -> Any:
     ]
     ways = dict.fromkeys(run["expectation"] for run in done.results["runs"] if run["expectation"])
     parts.append(paragraph(f"{words.start(spec)} E over x was taken by: {'; '.join(ways)}."))
-    rows = []
+    rows, deep = [], spec.start.kind != "particles"
     for i, method in enumerate(spec.dynamics):
         mine = [case for case in study.cases if case.where == str(i)]
         sizes = list(dict.fromkeys(case.width for case in mine))
         scaling = list(dict.fromkeys(case.scaling for case in mine))
-        formula, said = words.method(mine[0], sizes, scaling, getattr(method, "seeds", 1))
+        formula, said = words.method(mine[0], sizes, scaling, getattr(method, "seeds", 1), deep)
         name = method.called
         rows.append([name, equation(formula), said])
     parts.append(table(["dynamics", "equation", "in words"], rows))
@@ -111,13 +111,13 @@ def _label(name: str) -> str:
 
 def _neurons(done: Finished, groups: list[Group]) -> list[Any]:
     """The player, if there are clouds to show."""
-    chosen = pictured([g for g in groups if g.runs and g.has("cloud")])
+    chosen = pictured([g for g in groups if g.whole and g.has("cloud")])
     pair = done.study.cloud
     if not chosen or pair is None:
         return []
     clouds = []
     for group in chosen:
-        run = group.runs[0]
+        run = group.shown[0]
         cloud = np.asarray(run["cloud"], float)
         clouds.append(Cloud(group.name, run.t, cloud[..., 0], cloud[..., 1], cloud[..., 2]))
     told = (
@@ -157,7 +157,7 @@ def estimate(entry: dict[str, Any] | None) -> str:
     if entry is None:
         return "–"
     value, error = entry["value"], entry["error"]
-    return short(value) if error is None else plus_minus(value, error)
+    return plus_minus(value, error) if error else short(value)
 
 
 def _provenance(done: Finished) -> Any:

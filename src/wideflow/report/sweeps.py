@@ -12,7 +12,7 @@ _FEWEST = 3  # points that make a sweep
 
 
 def widths(groups: list[Group]) -> Drawing | None:
-    """Largest gap in risk to the limit against n, where one method has three widths or more."""
+    """Gap of f to the limit against n, where one method has three widths or more."""
     limits, _ = references(groups)
     families: dict[tuple[str, str], list[Group]] = {}
     for group in groups:
@@ -23,22 +23,22 @@ def widths(groups: list[Group]) -> Drawing | None:
             continue
         limit = limit_for(members[0], limits)
         assert limit is not None
-        found = [(g.case.width, g.risk_gap(limit)) for g in members]
+        found = [(g.case.width, g.function_gap(limit)) for g in members]
         rows = [(n, e.value, e.error) for n, e in found if e is not None and e.error and e.value > 0]
         if len(rows) < _FEWEST or not np.isclose(limit.case.alpha, members[0].case.alpha):
             continue
         n, gap, error = (np.array(column, float) for column in zip(*rows, strict=True))
-        slope = fit_slope(n, gap, error)
+        pooled = gap * np.sqrt(np.mean((error / gap) ** 2))  # a few seeds know their own spread too badly
+        slope = fit_slope(n, gap, pooled)
         with panels(1, width=6.0, height=3.8) as (figure, (axes,)):
-            power_law(axes, n, gap, error, slope, ("width n", "largest |R − R of the limit|"))
+            power_law(axes, n, gap, pooled, slope, ("width n (log)", "rms of f − f of the limit (log)"))
         caption = (
-            f"Largest distance over time between the risk of “{members[0].case.method.called}” and of the "
-            f"limit, against the width: a power law n^({slope.value:.2f} ± {slope.error:.2f}). Chance alone "
-            "gives −½; for discrete steps or data a part remains that the width does not take away."
+            f"Distance at the end between the functions of “{members[0].case.method.called}” and of "
+            f"the limit, against the width: a power law n^({slope.value:.2f} ± {slope.error:.2f}), errors "
+            "pooled. Chance alone gives −½; with steps of finite size a part remains that the width does not "
+            "take away."
         )
-        return Drawing(
-            "Risk", "widths", figure, "Gap to the limit against width, on logarithmic axes.", caption
-        )
+        return Drawing("Risk", "widths", figure, "Gap to the limit against width, logarithmic.", caption)
     return None
 
 
@@ -63,7 +63,7 @@ def scales(groups: list[Group]) -> Drawing | None:
             errors = [e.error or 0.0 for e in column if isinstance(e, Estimate)]
             axis.errorbar(alpha, values, errors, fmt="o-", ms=4, capsize=2, color=COLOURS[i])
             axis.set(xlabel="scale α", ylabel=label, xscale="log", yscale="log")
-    caption = "The larger the scale α, the less the kernel moves. Bars: ± 1 standard error over seeds."
+    caption = "Kernel movement and risk at the end against the scale α. Bars: ± 1 standard error over seeds."
     return Drawing(
         "How far it moved", "scales", figure, "Kernel movement and risk against the scale.", caption
     )

@@ -171,9 +171,24 @@ def _marginal(name: str, value: Any) -> str:
     return f"±{short(law.scale)}" if law.law == "signs" else short(law.value)
 
 
-def method(case: Case, widths: list[int | None], scalings: list[str], seeds: int) -> tuple[str, str]:
-    """(equation, sentence) of one entry of the dynamics."""
+_DEEP = {
+    "gradient_flow": r"\dot W_l = -c_l \nabla_{W_l} R",
+    "gradient_descent": r"W_l \leftarrow W_l - \eta \, c_l \nabla_{W_l} R",
+    "sgd": r"W_l \leftarrow W_l - \eta \, c_l \nabla_{W_l} \ell(f(x_k), y_k)",
+    "langevin": r"W_l \leftarrow (1 - \eta\lambda) W_l - \eta \, c_l \nabla_{W_l} R "
+    r"+ \sqrt{2\eta c_l/\beta} \, g",
+}
+_LINEARISED = r"f(x) = f_0(x) + \langle \nabla f_0(x), \theta - \theta_0 \rangle, \quad "
+
+
+def method(
+    case: Case, widths: list[int | None], scalings: list[str], seeds: int, deep: bool = False
+) -> tuple[str, str]:
+    """(equation, sentence) of one entry of the dynamics; `deep` for networks with layers W_l at rates c_l."""
     equation, words = _METHOD[case.method.method]
+    equation = _DEEP.get(case.method.method, equation) if deep else equation
+    if case.linearised and case.method.method != "kernel_flow":
+        equation = _LINEARISED + equation
     spec: Any = case.method
     told = []
     finite = [n for n in widths if n is not None]

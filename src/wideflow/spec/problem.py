@@ -76,6 +76,7 @@ class DatasetX(Part):
     target: str | list[str] = Field("y", description="name of the column of y, or several")
     weights: str | None = Field(None, description="name of the column of weights of the rows")
     standardise: bool = Field(True, description="give every feature mean 0 and standard deviation 1")
+    standardise_target: bool = Field(False, description="the same for y; for targets far from size 1")
 
 
 Law = Annotated[GaussianX | SphereX | TwoGaussiansX | DatasetX, Field(discriminator="law")]

@@ -162,6 +162,9 @@ def _cases(make: _Builder, i: int, method: Any, start: Any, pair: Any, ts: Any, 
     if isinstance(method, Limit):
         if spec.start.kind != "particles":
             make.found.append((here, 'the limit starts from a law of neurons: start.kind = "particles"'))
+        if getattr(spec.start, "mirrored", False) and not _symmetric(getattr(spec.start, "a", None)):
+            made = "the limit of a mirrored start needs a law of a that is symmetric about 0"
+            make.found.append((("start", "mirrored"), made))
         return list(cases(method, str(i), None, spec.seed))
     if (runs := method.seeds * len(method.width)) > _MOST_RUNS:
         make.found.append(((*here, "seeds"), f"{runs} runs are too many for one study: at most {_MOST_RUNS}"))
@@ -206,6 +209,15 @@ def _check_mirror(listed: list[Case], start: Law) -> None:
     odd = [case.width for case in listed if (case.width or 0) % 2]
     if odd:
         raise ValueError(f"a mirrored start has an even number of neurons, got {odd[0]}")
+
+
+def _symmetric(law: Any) -> bool:
+    """Whether a and −a have the same law, so that mirroring changes nothing at infinite width."""
+    kind = getattr(law, "law", "number")
+    middle = {"normal": "mean", "constant": "value"}.get(kind)
+    if kind == "uniform":
+        return law.low == -law.high
+    return middle is None or getattr(law, middle) == 0
 
 
 def _distinct(make: _Builder, listed: list[Case]) -> None:

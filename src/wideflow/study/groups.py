@@ -9,6 +9,8 @@ from ..diagnostics.alignment import rms
 from ..run import Run
 from .cases import Case
 
+_TWENTIETH = 0.05
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -49,18 +51,22 @@ class Group:
         """The runs that came to their end."""
         return tuple(run for run in self.runs if run.status == "ok")
 
+    @property
+    def shown(self) -> tuple[Run, ...]:
+        """The runs that are drawn: those that came to their end, or all if none did."""
+        return self.whole or self.runs
+
     def has(self, name: str) -> bool:
-        return all(name in run for run in self.runs)
+        return all(name in run for run in self.shown)
 
     def times(self) -> np.ndarray:
-        """The saved times that all seeds reached."""
-        shortest = min((run.t for run in self.runs), key=len)
-        return shortest
+        """The saved times that all runs which are shown reached."""
+        return min((run.t for run in self.shown), key=len)
 
     def values(self, name: str) -> np.ndarray:
-        """(seeds, times) of an observation, over the times that all reached."""
+        """(seeds, times) of an observation, over these times."""
         length = len(self.times())
-        return np.stack([np.asarray(run[name], float)[:length] for run in self.runs])
+        return np.stack([np.asarray(run[name], float)[:length] for run in self.shown])
 
     def end(self, name: str) -> Estimate | None:
         """The last value of a scalar observation, over the seeds that came to their end."""
@@ -83,16 +89,27 @@ class Group:
         """Root mean square of f − f_other over the test points at the end, run against run."""
         if not (self.has("f") and other.has("f")):
             return None
-        ends = [(run["f"][-1], reference["f"][-1]) for run, reference in self.pairs(other)]
+        ended = [(run, reference) for run, reference in self.pairs(other) if _together(run, reference)[-1]]
+        ends = [(run["f"][-1], reference["f"][-1]) for run, reference in ended]
         return Estimate.of([rms(f - g) for f, g in ends if f.shape == g.shape])
 
 
 def _largest_gap(run: Run, other: Run) -> float:
-    """max |R − R_other| over the times of `run` that the other reached; NaN where there is none."""
-    shared = run.t <= other.t[-1] * (1 + 1e-9)
+    """max |R − R_other| over the times that both have; NaN where there is none."""
+    shared = _together(run, other)
     if not shared.any():
         return float("nan")
     return float(np.abs(run["risk"] - np.interp(run.t, other.t, other["risk"]))[shared].max())
+
+
+def _together(run: Run, other: Run) -> np.ndarray:
+    """Which times of `run` the other has too, up to a twentieth of the time between two of its own: steps
+    snap times, and farther off an interpolation would be seen instead of a gap."""
+    if not len(run.t) or not len(other.t):
+        return np.zeros(max(len(run.t), 1), bool)
+    nearest = np.abs(run.t[:, None] - other.t).min(axis=1)
+    spacing = np.diff(other.t).min() if len(other.t) > 1 else abs(other.t[0])
+    return nearest <= _TWENTIETH * spacing + 1e-9 * abs(other.t[-1])
 
 
 def grouped(cases: tuple[Case, ...], runs: dict[str, Run]) -> list[Group]:

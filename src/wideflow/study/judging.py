@@ -10,9 +10,10 @@ from ..run import Run
 from .build import Study
 from .cases import Case
 from .groups import Estimate, Group
-from .points import VERDICT, points
+from .points import VERDICT, labelled
 
 _ROWS = 256  # points that a verdict is given on
+_FLOWS = ("gradient_flow", "gradient_descent", "sgd")  # methods whose limit it is
 _SWEEP = 3  # scales that make a sweep
 _WORDS = {
     "feature-learning": "learns features",
@@ -29,18 +30,19 @@ def judged(study: Study, case: Case, run: Run) -> dict[str, Any] | None:
         return None
     if case.is_limit:
         return run.info.get("regime")
-    x = points(study.whole, _ROWS, VERDICT)
-    if x is None:
+    return summary(study, case.state(study.start, study.spec.start), run.final)
+
+
+def summary(study: Study, start: Any, final: Any) -> dict[str, Any] | None:
+    """What `wf.regime` finds, as plain data; None in d = ∞ and for states that it does not take, such as
+    those in reduced coordinates."""
+    pair = labelled(study.whole, _ROWS, VERDICT)
+    if pair is None:
         return None
-    start = case.state(study.start, study.spec.start)
-    return summary(start, run.final, x)
-
-
-def summary(start: Any, final: Any, x: Any) -> dict[str, Any] | None:
-    """What `wf.regime` finds, as plain data."""
+    x, y = pair
     try:
-        report = regime(start, final, x)
-    except ValueError:  # neurons of a kind that it does not take
+        report = regime(start, final, x, y=y)
+    except ValueError:
         return None
     moved = report.moved
     return plain(
@@ -54,15 +56,16 @@ def summary(start: Any, final: Any, x: Any) -> dict[str, Any] | None:
 
 
 def word_of(verdicts: list[dict[str, Any] | None]) -> str:
-    """The verdict of a group: that of most of its seeds."""
+    """The verdict of a group: that of more than half of its seeds."""
     words = [v["verdict"] for v in verdicts if v]
-    return max(dict.fromkeys(words), key=words.count) if words else ""
+    most = max(dict.fromkeys(words), key=words.count, default="")
+    return most if 2 * words.count(most) > len(words) or not words else "not decided"
 
 
 def references(groups: list[Group]) -> tuple[list[Group], list[Group]]:
     """(mean-field limits, frozen kernels) among the groups."""
     return (
-        [g for g in groups if g.case.is_limit],
+        [g for g in groups if g.case.is_limit and g.status == "ok"],
         [g for g in groups if g.case.linearised],
     )
 
@@ -70,7 +73,7 @@ def references(groups: list[Group]) -> tuple[list[Group], list[Group]]:
 def limit_for(group: Group, limits: list[Group]) -> Group | None:
     """The limit of the same α, or the only one there is."""
     same = [g for g in limits if np.isclose(g.case.alpha, group.case.alpha)]
-    return same[0] if same else limits[0] if limits else None
+    return same[0] if same else limits[0] if len(limits) == 1 else None
 
 
 def frozen_for(group: Group, frozen: list[Group]) -> Group | None:
@@ -90,22 +93,32 @@ def sentence(groups: list[dict[str, Any]]) -> str:
             same = [g for g in mine if g["scaling"] == scaling]
             clauses.append(_clause(max(same, key=lambda g: g["width"])))
     if not clauses:
-        return "No network of finite width came to its end, so there is no verdict."
+        ended = any(g["status"] == "ok" and g["width"] is not None and not g["linearised"] for g in groups)
+        reason = (
+            "the states of these runs have no kernel to judge by" if ended else "no network came to its end"
+        )
+        return f"There is no verdict: {reason}."
     text = "; ".join(clauses)
     return text[0].upper() + text[1:] + "."
 
 
 def _clause(group: dict[str, Any]) -> str:
-    said = f"{group['method name']} (n = {group['width']}, {group['scaling']}) {_WORDS[group['verdict']]}"
+    some = "" if group["ended"] == group["seeds"] else f", {group['ended']} of {group['seeds']} seeds"
+    at = f"n = {group['width']}, {group['scaling']}{some}"
+    said = f"{group['method name']} ({at}) {_WORDS[group['verdict']]}"
     numbers = []
     if kernel := group["kernel movement"]:
         numbers.append(f"its kernel moved by {_percent(kernel)}")
     if (gap := group["risk gap to limit"]) and group["same scale as limit"]:
-        numbers.append(f"its risk stays within {_number(gap)} of the infinite-width limit")
-    elif gap:
-        numbers.append(f"its risk is up to {_number(gap)} away from the mean-field limit")
+        which = (
+            "the infinite-width limit" if group["method"] in _FLOWS else "the limit of plain gradient flow"
+        )
+        numbers.append(f"its risk stays within {_number(gap)} of {which}")
+    elif gap and group["risk"] and group["risk of limit"] is not None:
+        there = short(group["risk of limit"], 2)
+        numbers.append(f"its risk ends at {_number(group['risk'])}, that of the mean-field limit at {there}")
     if gap := group["risk gap to frozen kernel"]:
-        numbers.append(f"within {_number(gap)} of its own frozen kernel")
+        numbers.append(f"it stays within {_number(gap)} of its own frozen kernel")
     return f"{said}: {', '.join(numbers)}" if numbers else said
 
 
@@ -116,7 +129,7 @@ def _percent(estimate: dict[str, Any]) -> str:
 
 def _number(estimate: dict[str, Any]) -> str:
     value, error = estimate["value"], estimate["error"]
-    return short(value) if error is None else plus_minus(value, error)
+    return plus_minus(value, error) if error else short(value, 2)
 
 
 def as_data(estimate: Estimate | None) -> dict[str, Any] | None:

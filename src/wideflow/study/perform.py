@@ -128,7 +128,7 @@ def _looked_at(study: Study, run: Run) -> Run:
     if neurons is not None and x is not None:
         moved = kernel_movement(neurons(run.states[0]), x)
         observe["kernel movement"] = lambda t, state: moved(t, neurons(state))
-        ends = summary(neurons(run.states[0]), neurons(run.final), x)
+        ends = summary(study, neurons(run.states[0]), neurons(run.final))
         run = replace(run, info=run.info | {"regime": ends})
     keep = study.spec.observe.snapshots
     rows = []

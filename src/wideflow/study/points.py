@@ -18,14 +18,21 @@ TEST, KERNEL, VERDICT, DIRECTIONS = (2**32 - k for k in (2, 3, 4, 5))
 
 
 def points(problem: Problem, m: int, stream: int) -> Array | None:
-    """m points of a problem that is not reduced: rows of a data set evenly, else draws of a stream of their
-    own; None for none, and in d = ∞, where there are none."""
+    """m points of a problem that is not reduced; None for none, and in d = ∞, where there are none."""
+    pair = labelled(problem, m, stream)
+    return None if pair is None else pair[0]
+
+
+def labelled(problem: Problem, m: int, stream: int) -> tuple[Array, Array] | None:
+    """The same with their labels: rows of a data set evenly, else draws of a stream of their own."""
     if m == 0 or math.isinf(problem.d):
         return None
     if isinstance(problem.x, Dataset):
-        count = problem.x.m
-        return problem.x.x[np.unique(np.linspace(0, count - 1, min(m, count)).astype(int))]
-    return problem.sample(jax.random.key(stream), m).x
+        data = problem.x
+        rows = np.unique(np.linspace(0, data.m - 1, min(m, data.m)).astype(int))
+        return data.x[rows], data.y[rows]
+    drawn = problem.sample(jax.random.key(stream), m)
+    return drawn.x, drawn.y
 
 
 def in_coordinates_of(state: Any, x: Array, problem: Problem) -> Array:
