@@ -100,7 +100,10 @@ def _what(done: Finished) -> Any:
         rows.append([name, equation(formula), said])
     parts.append(table(["dynamics", "equation", "in words"], rows))
     parts.append(
-        paragraph("Time is t = kη after k steps of size η, the same for all, so that runs share one axis.")
+        paragraph(
+            "Time is t = kη after k steps of size η, the same for all, so that runs share one axis; "
+            "u = −∂ℓ/∂f is the signal that trains, y − f for the squared loss."
+        )
     )
     return join(*parts)
 

@@ -33,8 +33,7 @@ _METHOD = {
         "gradient descent",
     ),
     "sgd": (
-        r"\theta_j \leftarrow \theta_j + \tfrac{\eta}{\alpha} \, u_k \nabla \sigma_*(x_k; \theta_j), \quad "
-        r"u_k = -\ell'(f(x_k), y_k)",
+        r"\theta_j \leftarrow \theta_j + \tfrac{\eta}{\alpha} \, u_k \nabla \sigma_*(x_k; \theta_j)",
         "stochastic gradient descent",
     ),
     "langevin": (
@@ -47,7 +46,7 @@ _METHOD = {
         "Adam",
     ),
     "kernel_flow": (
-        r"\dot f = K_0 \, \mathrm{diag}(\omega) \, u, \quad u = -\ell'(f, y)",
+        r"\dot f = K_0 \, \mathrm{diag}(\omega) \, u",
         "the flow with the kernel frozen at the start",
     ),
     "limit": (
@@ -178,7 +177,7 @@ _DEEP = {
     "langevin": r"W_l \leftarrow (1 - \eta\lambda) W_l - \eta \, c_l \nabla_{W_l} R "
     r"+ \sqrt{2\eta c_l/\beta} \, g",
 }
-_LINEARISED = r"f(x) = f_0(x) + \langle \nabla f_0(x), \theta - \theta_0 \rangle, \quad "
+_LINEARISED = r"f = f_0 + \langle \nabla f_0, \theta - \theta_0 \rangle"
 
 
 def method(
@@ -188,7 +187,7 @@ def method(
     equation, words = _METHOD[case.method.method]
     equation = _DEEP.get(case.method.method, equation) if deep else equation
     if case.linearised and case.method.method != "kernel_flow":
-        equation = _LINEARISED + equation
+        equation = _LINEARISED
     spec: Any = case.method
     told = []
     finite = [n for n in widths if n is not None]
