@@ -12,7 +12,7 @@ run: $(VENV)/.run
 	$(BIN)/wideflow run single-neuron
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=40 $(TESTS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
