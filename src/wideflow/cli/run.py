@@ -122,12 +122,7 @@ def _tell_results(found: dict[str, Any], place: Any, json_too: bool) -> None:
 
 def results_table(found: dict[str, Any]) -> str:
     """End results, a line a group."""
-    from ..page.numbers import plus_minus, short
-
-    def estimate(entry: dict[str, Any] | None) -> str:
-        if entry is None:
-            return "–"
-        return short(entry["value"]) if entry["error"] is None else plus_minus(entry["value"], entry["error"])
+    from ..page.numbers import estimate
 
     head = ["run", "scale", "n", "status", "risk at the end", "kernel moved", "gap to limit", "verdict"]
     keys = ("risk", "kernel movement", "risk gap to limit")

@@ -1,6 +1,7 @@
 """Numbers as text: a measured value with its error, and a short value."""
 
 import math
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -35,6 +36,14 @@ def plus_minus(value: Any, error: Any) -> str:
     power = 0 if _SMALLEST <= top <= _LARGEST and place <= 0 else top
     digits = [_rounded(v, place, power) for v in (value, error)]
     return f"({digits[0]} ± {digits[1]}){_power(power)}" if power else f"{digits[0]} ± {digits[1]}"
+
+
+def estimate(entry: Mapping[str, Any] | None, digits: int = 3) -> str:
+    """{"value": …, "error": …} with its error, or to so many digits where that is 0 or not known."""
+    if entry is None:
+        return "–"
+    value, error = entry["value"], entry["error"]
+    return plus_minus(value, error) if error else short(value, digits)
 
 
 def short(value: Any, digits: int = 3) -> str:

@@ -7,10 +7,10 @@ import numpy as np
 from ..diagnostics.legible import legend_above
 from ..figures import COLOURS, DASHES, panels, svg
 from ..page.document import Section, document
+from ..page.numbers import estimate
 from ..page.parts import join, paragraph, picture, table
 from ..study.groups import Group, grouped
 from ..study.study import Finished
-from .page_of_study import estimate
 
 _MOST = 12  # curves that one figure can hold
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..figures import save, svg
 from ..page.document import Section, document
-from ..page.numbers import plus_minus, short
+from ..page.numbers import estimate, short
 from ..page.parts import bullets, code, equation, fold, join, paragraph, picture, table, verdict
 from ..page.player import Cloud, player
 from ..references import REFERENCES
@@ -153,14 +153,6 @@ def _tables(found: dict[str, Any]) -> Any:
         "gap over time for the risk, root mean square over the test points at the end for f."
     )
     return join(ends, table(["run", *gaps], far, caption))
-
-
-def estimate(entry: dict[str, Any] | None) -> str:
-    """A number of the results, with its error if it has one."""
-    if entry is None:
-        return "–"
-    value, error = entry["value"], entry["error"]
-    return plus_minus(value, error) if error else short(value)
 
 
 def _provenance(done: Finished) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..diagnostics.regime.report import plain, regime
-from ..page.numbers import plus_minus, short
+from ..page.numbers import estimate, short
 from ..run import Run
 from .build import Study
 from .cases import Case
@@ -113,25 +113,22 @@ def _clause(group: dict[str, Any]) -> str:
         which = (
             "the infinite-width limit" if group["method"] in _FLOWS else "the limit of plain gradient flow"
         )
-        numbers.append(f"its risk stays within {_number(gap)} of {which}")
+        numbers.append(f"its risk stays within {estimate(gap, 2)} of {which}")
     elif gap and group["risk"] and group["risk of limit"] is not None:
         there = short(group["risk of limit"], 2)
-        numbers.append(f"its risk ends at {_number(group['risk'])}, that of the mean-field limit at {there}")
+        numbers.append(
+            f"its risk ends at {estimate(group['risk'], 2)}, that of the mean-field limit at {there}"
+        )
     if gap := group["risk gap to frozen kernel"]:
-        numbers.append(f"it stays within {_number(gap)} of its own frozen kernel")
+        numbers.append(f"it stays within {estimate(gap, 2)} of its own frozen kernel")
     return f"{said}: {', '.join(numbers)}" if numbers else said
 
 
-def _percent(estimate: dict[str, Any]) -> str:
-    of_hundred = {key: None if v is None else 100 * v for key, v in estimate.items()}
-    return f"{_number(of_hundred)} %"
+def _percent(moved: dict[str, Any]) -> str:
+    of_hundred = {key: None if v is None else 100 * v for key, v in moved.items()}
+    return f"{estimate(of_hundred, 2)} %"
 
 
-def _number(estimate: dict[str, Any]) -> str:
-    value, error = estimate["value"], estimate["error"]
-    return plus_minus(value, error) if error else short(value, 2)
-
-
-def as_data(estimate: Estimate | None) -> dict[str, Any] | None:
+def as_data(found: Estimate | None) -> dict[str, Any] | None:
     """An estimate for JSON."""
-    return None if estimate is None else {"value": estimate.value, "error": estimate.error}
+    return None if found is None else {"value": found.value, "error": found.error}
