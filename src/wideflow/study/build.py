@@ -25,6 +25,7 @@ from .coordinates import Coordinates, coordinates
 from .methods import dynamics
 
 Place = tuple[str | int, ...]
+_LONGEST = 400  # letters of an objection
 _MOST_RUNS = 10_000
 _MOST_DIMENSIONS = 1_000_000
 
@@ -90,8 +91,8 @@ class _Builder:
         except MemoryError as error:
             self.found.append((place, str(error) or "this does not fit into memory"))
         except Exception as error:  # whatever a constructor says to a user's numbers is the user's to read
-            said = str(error).strip() or type(error).__name__
-            self.found.append((place, said.splitlines()[0]))
+            said = " ".join(str(error).split()) or type(error).__name__
+            self.found.append((place, said if len(said) <= _LONGEST else f"{said[:_LONGEST]} …"))
         return _MISSING
 
 
