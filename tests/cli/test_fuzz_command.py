@@ -1,5 +1,5 @@
-"""Spoilt specs through the whole command, the library's constructors included: shown, or refused with field or
-line. Never an exception, and no work to speak of, whatever size is asked for."""
+"""Spoilt specs through the whole command, the library's constructors included: shown, or refused with field
+or line. Never an exception, and no work to speak of, whatever size is asked for."""
 
 import copy
 import re
@@ -58,6 +58,7 @@ GOOD = [
     DATA.replace("[8, 8, 1]", "[1, 2, 1]")
     .replace("window = 3", "window = 1")
     .replace("pool = 2", "pool = 1")
+    .replace("end = 1\n", "end = 10\n")
     .replace('neuron = "relu"', 'neuron = { activation = "relu", outputs = 2 }'),
 ]
 WHOLE = [0, 1, 2, 3, 7, 64, 1000, 10**6, 2**31, 2**40, 2**62]
