@@ -284,6 +284,20 @@ WRONG = {
         "dynamics.0.width",
         "GiB are free",
     ),
+    "path norm, frozen": (
+        ["risk.path_norm=0.1", "dynamics.gd.linearised=true"],
+        "dynamics.0.linearised",
+        "neurons that move",
+    ),
+    "path norm of mlp": (["risk.path_norm=0.1", "start={kind='mlp'}"], "dynamics.0.linearised", "deeper"),
+    "noise, reduced and frozen": (
+        [
+            "dynamics.0={method='langevin',step=0.1,beta=9.0,linearised=true,width=4}",
+            "problem.reduced=true",
+        ],
+        "dynamics.0.linearised",
+        "linearised = false",
+    ),
     "batch": (
         ["dynamics.gd.method=sgd", "dynamics.gd.batch=1000000000000"],
         "dynamics.0.batch",

@@ -19,7 +19,7 @@ from wideflow.study.observers import (
     kernel_movement,
     weight_movement,
 )
-from wideflow.study.perform import _looked_at, perform
+from wideflow.study.perform import _looked_at, observers, perform
 
 DRAW = np.random.default_rng(0)
 
@@ -80,6 +80,33 @@ def test_values_and_predictions_are_those_of_the_state():
     np.testing.assert_allclose(f, special.erf(x @ w.T) @ a / 5, rtol=1e-12)  # five terms, erf of two makers
     half = Value(wf.SecondMoment())(0.0, state)
     assert float(half) == pytest.approx(0.5 * (np.asarray(state.theta) ** 2).sum() / 5, rel=1e-14)
+
+
+SEEN = {
+    "neurons": (
+        [],
+        {"kernel movement", "weight movement", "f", "cloud", "feature", "second moment", "path norm"},
+    ),
+    "reduced": (
+        ["problem.reduced=true"],
+        {"weight movement", "f", "cloud", "feature", "second moment", "path norm"},
+    ),
+    "a network": (["start={kind='mlp'}"], {"kernel movement", "weight movement", "f", "second moment"}),
+}
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("name", SEEN)
+def test_every_state_is_looked_at_as_far_as_it_can_be(name, frozen):
+    """All that the spec asks for where it exists, each with a finite answer."""
+    changes, names = SEEN[name]
+    made = study(*changes, "observe={kernel=4,test=5,norms=['second_moment','path_norm']}")
+    state = made.cases[0].state(made.start, made.spec.start)
+    at = Linearisation(state) if frozen else state
+    found = observers(made, at)
+    expected = (names - {"path norm"}) | {"kernel movement"} if frozen else names
+    assert set(found) == expected
+    assert all(np.isfinite(fn(0.0, at)).all() for fn in found.values())
 
 
 def test_pictures_show_the_named_coordinates():

@@ -178,6 +178,7 @@ def _cases(make: _Builder, i: int, method: Any, start: Any, pair: Any, ts: Any, 
     make.part(here, lambda d, t: d.check(t), made, ts)
     make.part((*here, "width"), _check_size, listed, start, spec)
     make.part((*here, "batch"), _check_batch, method, start, spec)
+    make.part((*here, "linearised"), _check_frozen, method, start, spec)
     if isinstance(start, Law) and getattr(spec.start, "mirrored", False):
         make.part((*here, "width"), _check_mirror, listed, start)
     return listed
@@ -202,6 +203,14 @@ def _check_batch(method: Any, start: Law | Family, spec: Spec) -> None:
     if batch is not None and math.isfinite(d):
         itemsize = 8 if spec.precision == "float64" else 4
         fits(f"A batch of {batch} rows", 4.0 * batch * (d + 2) * itemsize, "Use a smaller batch.")
+
+
+def _check_frozen(method: Any, start: Law | Family, spec: Spec) -> None:
+    """What needs neurons that move."""
+    if spec.risk.path_norm and (method.linearised or isinstance(start, Family)):
+        raise ValueError("risk.path_norm is of neurons that move: not of a linearised or a deeper network")
+    if method.linearised and method.method == "langevin" and spec.problem.reduced:
+        raise ValueError("noise in reduced coordinates needs neurons that move: set linearised = false")
 
 
 def _check_mirror(listed: list[Case], start: Law) -> None:

@@ -74,8 +74,10 @@ def observers(study: Study, state: Any) -> Observers:
     at = state.at if isinstance(state, Linearisation) else state
     if isinstance(at, Particles):
         found |= _pictures(study, at)
-    norms = {"second_moment": SecondMoment(), "path_norm": PathNorm()}
-    found |= {name.replace("_", " "): Value(norms[name]) for name in spec.norms}
+    norms: dict[str, Any] = {"second_moment": SecondMoment()}
+    if isinstance(state, Particles):
+        norms |= {"path_norm": PathNorm()}
+    found |= {name.replace("_", " "): Value(norms[name]) for name in spec.norms if name in norms}
     return {name: fn for name, fn in found.items() if fn is not None}
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Array
 from ..problems.laws import Dataset
 from ..problems.problem import Problem
 from ..problems.radial import RadialNeuron
+from ..states.linearisation import Linearisation
 from ..states.particles import Particles
 
 # Apart from each other, and from all seeds (< 2³¹ + number of seeds) that starts and batches are drawn from.
@@ -36,6 +37,7 @@ def labelled(problem: Problem, m: int, stream: int) -> tuple[Array, Array] | Non
 
 
 def in_coordinates_of(state: Any, x: Array, problem: Problem) -> Array:
-    """The same points for a state that may be of the reduced problem."""
-    reduced = isinstance(state, Particles) and isinstance(state.neuron, RadialNeuron)
+    """The same points for a state that may be of the reduced problem, and linearised."""
+    at = state.at if isinstance(state, Linearisation) else state
+    reduced = isinstance(at, Particles) and isinstance(at.neuron, RadialNeuron)
     return problem.symmetry().rows(jnp.asarray(x)) if reduced else x
