@@ -59,6 +59,7 @@ GOOD = [
     .replace("window = 3", "window = 1")
     .replace("pool = 2", "pool = 1")
     .replace("end = 1\n", "end = 10\n")
+    .replace("path_norm", "second_moment")
     .replace('neuron = "relu"', 'neuron = { activation = "relu", outputs = 2 }'),
 ]
 WHOLE = [0, 1, 2, 3, 7, 64, 1000, 10**6, 2**31, 2**40, 2**62]
