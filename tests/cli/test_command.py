@@ -150,6 +150,8 @@ def test_other_data_under_an_unfinished_run_are_refused(work, tmp_path):
     save(rows)
     assert command(*args)[0] == 0
     (tmp_path / "out" / "results.json").unlink()
+    code, out, error = command(*args)
+    assert (code, out) == (2, "") and "--resume" in error  # nothing is done without being asked
     save(2 * rows)
     code, out, error = command(*args, "--resume")
     assert (code, out) == (2, "") and "problem" in error

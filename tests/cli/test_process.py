@@ -73,10 +73,6 @@ def test_killed_stopped_and_gone_on_it_comes_to_the_same_bits(work, whole):
     first = len(load(run).rows)
     assert 1 <= first < len(whole.rows)
 
-    code, out, error = ended(started(work, *again))
-    assert (code, out) == (2, "") and "--resume" in error
-    assert len(load(run).rows) == first  # nothing was done without being asked
-
     process = started(work, *again, "--resume", "--json")
     code, out, error = signalled(process, run, signal.SIGINT, beyond=first)
     assert code == 130

@@ -177,10 +177,9 @@ def test_rows_of_x_keep_the_target():
     np.testing.assert_allclose(problem.reduced().target(rows), problem.target(x), rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["one block", "two blocks"])
-def test_a_limit_predicts_what_its_lifted_neurons_predict(name):
+def test_a_limit_predicts_what_its_lifted_neurons_predict():
     """f of reduced particles on reduced rows is a mean over directions: their number gives the error."""
-    problem, copies = BLOCKS[name], 2000
+    problem, copies = BLOCKS["two blocks"], 2000
     small = wf.init(problem).reduced().sample(jax.random.key(3), 4)
     x = problem.sample(jax.random.key(4), 20).x
     f = np.asarray(Predictions(problem.symmetry().rows(x))(0.0, small))
