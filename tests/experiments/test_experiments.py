@@ -13,6 +13,7 @@ LONG = {
     "node-order",
     "three-ways",
     "limit-digits",
+    "single-neuron-samples",
     "single-neuron-widths",
     "two-gaussians-dynamics",
     "two-gaussians-threshold",
