@@ -61,7 +61,8 @@ class Children:
                     return int(number)
                 begun = time.monotonic() if line == "begins" else begun
             if begun and pid and when is not None and due():
-                os.kill(pid, by)
+                with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+                    os.kill(pid, by)
                 when = None
             assert time.monotonic() - asked < 120.0, "the child does not end"
 
@@ -142,9 +143,7 @@ def test_killed_at_random_moments(children, tmp_path, case):
 def test_ctrl_c_for_real(children, tmp_path):
     """SIGINT in the middle of a run: it ends by itself, with a run that can be loaded and gone on."""
     expected = wf.evolve(**LONG.call(MANY))
-    for attempt in range(
-        3
-    ):  # Python drops what is raised in a callback of its garbage collector: press again
+    for attempt in range(3):  # Python drops what is raised while it collects garbage: press again
         path = tmp_path / f"stopped-{attempt}"
         seen = lambda path=path: folder.exists(path)
         assert children.run("long", MANY, when=seen, by=signal.SIGINT, folder=str(path)) == 0
