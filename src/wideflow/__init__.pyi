@@ -17,6 +17,7 @@ from .dynamics.linearised import Linearised
 from .dynamics.optax import Adam, Optax
 from .dynamics.sgd import SGD
 from .dynamics.stability import largest_stable_step
+from .functionals.entropy import Entropy, FreeEnergy
 from .functionals.expectations import ClosedForm, Data, Quadrature, Sample
 from .functionals.penalties import Moment, PathNorm, SecondMoment
 from .functionals.risk import Risk
@@ -41,6 +42,8 @@ from .problems.targets import hermite, multi_index, polynomial, single_index, te
 from .report.comparison import Comparison, compare
 from .run import Run, load
 from .states.family import CNN, MLP, Family
+from .states.grid import GridDensity
+from .states.gridding import on_grid
 from .states.kernel_function import KernelFunction
 from .states.layers import AveragePool, Conv, Dense, Elementwise, Flatten, GlobalAverage
 from .states.lifting import lift, reduce
@@ -71,12 +74,15 @@ __all__ = [
     "Dense",
     "Descent",
     "Elementwise",
+    "Entropy",
     "Family",
     "Flatten",
+    "FreeEnergy",
     "Gaussian",
     "GlobalAverage",
     "GradientDescent",
     "GradientFlow",
+    "GridDensity",
     "Huber",
     "InfiniteKernel",
     "KernelClassifier",
@@ -132,6 +138,7 @@ __all__ = [
     "limit",
     "load",
     "multi_index",
+    "on_grid",
     "polynomial",
     "read_dataset",
     "reduce",

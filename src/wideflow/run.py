@@ -16,6 +16,7 @@ from .problems.neurons import CustomNeuron, Neuron, Ridge
 from .problems.radial import RadialNeuron
 from .references import REFERENCES
 from .states.family import Family
+from .states.grid import GridDensity
 from .states.kernel_function import KernelFunction
 from .states.layers import AveragePool, Conv, Dense, Elementwise, Flatten, GlobalAverage
 from .states.linearisation import Linearisation
@@ -74,6 +75,7 @@ recorded(Network, build=_network)
 recorded(Linearisation, build=_assembled(Linearisation))
 recorded(KernelFunction, build=_assembled(KernelFunction))
 recorded(InfiniteKernel)
+recorded(GridDensity, build=_assembled(GridDensity))
 recorded(Particles, fields=_particles_fields, build=_particles)
 recorded(Activation, fields=_activation_fields, build=_activation)
 

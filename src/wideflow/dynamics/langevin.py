@@ -4,8 +4,7 @@ import math
 
 from .._checks import positive
 from ..functionals.base import AbstractFunctional
-from ..functionals.penalties import RadialEntropy, SecondMoment
-from ..problems.radial import RadialNeuron
+from ..functionals.entropy import confining
 from .batches import batches_for
 from .descent import Descent
 from .rules import Euler, Noisy
@@ -26,20 +25,7 @@ def Langevin(  # noqa: N802
     makes it noisy SGD; without it the velocity is the full one. On a reduced problem the noise is that
     of the neurons in R^d: their radii gain the drift (d_i − 1)/(βr)."""
     beta = positive("beta", beta, infinite=True)
-    decay = positive("decay", decay, zero=True)
-    total: AbstractFunctional = functional + decay * SecondMoment() if decay else functional
-    neuron = getattr(functional.problem, "neuron", None)
-    if beta < math.inf and isinstance(neuron, RadialNeuron):
-        total = total + _radial_entropy(neuron, beta)
+    total = confining(functional, beta=beta, decay=decay)
     rule = Euler() if beta == math.inf else Noisy(beta)
     batches = batches_for(functional, batch, one_pass)
     return Descent(total, step, batches, rule, "Langevin", ("mei2018", "hu2021"))
-
-
-def _radial_entropy(neuron: RadialNeuron, beta: float) -> AbstractFunctional:
-    if any(math.isinf(dim) for dim in neuron.blocks):
-        raise ValueError(
-            f"Langevin(beta={beta:g}) in d = inf would blow every radius up at once: the noise of d "
-            "coordinates needs beta in proportion to d. Take a finite d."
-        )
-    return (1 / beta) * RadialEntropy()

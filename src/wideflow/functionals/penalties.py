@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from .._checks import function
 from ..problems.neurons import AbstractNeuron, Ridge
 from ..problems.radial import RadialNeuron
+from ..states.grid import GridDensity
 from ..states.particles import Particles
 from ..states.trainable import half_square
 from .base import AbstractFunctional
@@ -43,10 +44,11 @@ class AbstractIntegral(AbstractPenalty):
         return jax.vmap(lambda one: self.q(one, neuron), in_axes=-1)(parts)
 
     def value(self, state):
-        if not isinstance(state, Particles):
+        if not isinstance(state, Particles | GridDensity):
             raise ValueError(
-                f"{type(self).__name__} is a penalty on the law of neurons, ∫q dρ, and takes wf.Particles, "
-                f"not a {type(state).__name__}. For decay of a network's weights use wf.SecondMoment()."
+                f"{type(self).__name__} is a penalty on the law of neurons, ∫q dρ, and takes wf.Particles or a "
+                f"wf.GridDensity, not a {type(state).__name__}. For decay of a network's weights use "
+                "wf.SecondMoment()."
             )
         return jnp.sum(state.weights * self._each(state.parts, state.neuron))
 

@@ -30,6 +30,10 @@ class AbstractMarginal(abc.ABC):
     def quantile(self, level: np.ndarray, width: int = 1) -> np.ndarray:
         """The inverse of the distribution function."""
 
+    @abc.abstractmethod
+    def cdf(self, value: np.ndarray, width: int = 1) -> np.ndarray:
+        """The distribution function P(· ≤ value)."""
+
     def points_of(self, order: int) -> int:
         """How many nodes a rule of this order has."""
         return order
@@ -104,6 +108,12 @@ class Normal(AbstractMarginal):
 
         return self.mean + self.sd * ndtri(level)
 
+    def cdf(self, value, width=1):
+        from scipy.special import ndtr
+
+        centred = np.asarray(value) - self.mean
+        return ndtr(centred / self.sd) if self.sd > 0 else (centred >= 0).astype(float)
+
     def isotropic(self, d):
         return self.sd * math.sqrt(d) if self.mean == 0 and math.isfinite(d) else None
 
@@ -131,6 +141,9 @@ class Isotropic(AbstractMarginal):
 
     def quantile(self, level, width=1):
         return self._of(width).quantile(level)
+
+    def cdf(self, value, width=1):
+        return self._of(width).cdf(value)
 
     def isotropic(self, d):
         return self.scale
@@ -165,6 +178,14 @@ class Radius(AbstractMarginal):
         square = 1.0 if math.isinf(self.dim) else gammaincinv(self.dim / 2, level) * 2 / self.dim
         return self.scale * np.sqrt(square) * np.ones_like(level)
 
+    def cdf(self, value, width=1):
+        from scipy.special import gammainc
+
+        value = np.maximum(np.asarray(value, float), 0.0)
+        if self.points_of(2) == 1:
+            return (value >= self.scale).astype(float)
+        return gammainc(self.dim / 2, (value / self.scale) ** 2 * self.dim / 2)
+
 
 @dataclass(frozen=True)
 class Uniform(AbstractMarginal):
@@ -188,6 +209,9 @@ class Uniform(AbstractMarginal):
     def quantile(self, level, width=1):
         return self.low + (self.high - self.low) * level
 
+    def cdf(self, value, width=1):
+        return np.clip((np.asarray(value) - self.low) / (self.high - self.low), 0.0, 1.0)
+
 
 @dataclass(frozen=True)
 class Signs(AbstractMarginal):
@@ -209,6 +233,10 @@ class Signs(AbstractMarginal):
 
     def quantile(self, level, width=1):
         return self.scale * np.where(level < 0.5, -1.0, 1.0)
+
+    def cdf(self, value, width=1):
+        steps = [np.asarray(value) >= s for s in (-self.scale, self.scale)]
+        return 0.5 * (steps[0].astype(float) + steps[1])
 
 
 @dataclass(frozen=True)
@@ -232,6 +260,9 @@ class Constant(AbstractMarginal):
     def quantile(self, level, width=1):
         return np.full_like(level, self.value)
 
+    def cdf(self, value, width=1):
+        return (np.asarray(value) >= self.value).astype(float)
+
     def isotropic(self, d):
         return 0.0 if self.value == 0 else None
 
@@ -253,9 +284,12 @@ class Drawn(AbstractMarginal):
 
     def rule(self, order, width=1):
         raise ValueError(
-            "A law given as a function (key, shape) has draws, but no Gauss nodes and no quantiles: use "
-            "wf.Normal, wf.Uniform, wf.Signs or wf.Constant, or sample(key, n)."
+            "A law given as a function (key, shape) has draws, but no Gauss nodes, quantiles or distribution "
+            "function: use wf.Normal, wf.Uniform, wf.Signs or wf.Constant, or sample(key, n)."
         )
 
     def quantile(self, level, width=1):
+        return self.rule(1)[0]
+
+    def cdf(self, value, width=1):
         return self.rule(1)[0]

@@ -87,7 +87,7 @@ class Law(eqx.Module):
         orders, total = self._orders(order), self.size(order)
         hint = "Use a lower order, law.points(n), or law.reduced() where the problem has a symmetry."
         fits(f"A product of Gauss rules with {total:.3g} nodes", 32.0 * total * self.D, hint)
-        rules = [_rule(m, orders[name], width) for m, name, width in self._rules()]
+        rules = [_rule(m, orders[name], width) for m, name, width in self.coordinates()]
         theta, weights = product(rules)
         kept = weights > least
         return Particles(theta[kept], weights[kept] / weights[kept].sum(), alpha, self.neuron)
@@ -102,16 +102,17 @@ class Law(eqx.Module):
         fits(f"{n} points in R^{self.D}", 32.0 * n * self.D, "Use fewer points.")
         sobol = qmc.Sobol(self.D, rng=np.random.default_rng(count("seed", seed, least=0)))
         uniform = sobol.random(1 << (n - 1).bit_length())[:n]
-        columns = [m.quantile(uniform[:, i], width) for i, (m, _, width) in enumerate(self._rules())]
+        columns = [m.quantile(uniform[:, i], width) for i, (m, _, width) in enumerate(self.coordinates())]
         return Particles(np.column_stack(columns), alpha=alpha, neuron=self.neuron)
 
     def size(self, order: Orders) -> int:
         """How many nodes `nodes(order)` has before small ones are left out."""
         orders = self._orders(order)
-        sizes = [(m, orders[name]) for m, name, _ in self._rules()]
+        sizes = [(m, orders[name]) for m, name, _ in self.coordinates()]
         return math.prod(p.size if isinstance(p, Panels) else m.points_of(p) for m, p in sizes)
 
-    def _rules(self) -> list[tuple[AbstractMarginal, str, int]]:
+    def coordinates(self) -> list[tuple[AbstractMarginal, str, int]]:
+        """For each coordinate of θ its marginal, the name of its part and how wide that is."""
         parts = zip(self.marginals, self.names, self.widths, strict=True)
         return [(m, name, width) for m, name, width in parts for _ in range(width)]
 

@@ -1,0 +1,169 @@
+"""Entropy S(ρ) = −∫ρ log ρ and the free energy that noise adds it to."""
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from .._checks import count, positive
+from ..problems.radial import RadialNeuron
+from ..states.grid import GridDensity
+from ..states.particles import Particles
+from .base import AbstractFunctional
+from .penalties import AbstractPenalty, RadialEntropy, SecondMoment
+
+_TINY = 1e-300
+
+
+class Estimate(NamedTuple):
+    """A number and one standard error of it."""
+
+    value: float
+    error: float
+
+
+class Entropy(AbstractPenalty):
+    """S(ρ) = −∫ρ log ρ dθ.
+
+    On a `wf.GridDensity` it is the entropy of the density that is constant on cells, exactly. A cloud of
+    particles has no density: its entropy is −∞, and only an estimate of that of the law behind it can be
+    had, from the distances to the k-th nearest neighbours, `Entropy(neighbours=k)` (Kozachenko–Leonenko):
+    S ≈ ψ(n) − ψ(k) + log c_D + (D/n) Σ_j log ε_j. `estimate(particles)` gives it with its error."""
+
+    neighbours: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        if self.neighbours is not None:
+            count("Entropy(neighbours)", self.neighbours)
+
+    def value(self, state):
+        if isinstance(state, GridDensity):
+            return -jnp.sum(state.mass * _log(state.density))
+        if not isinstance(state, Particles):
+            raise ValueError(f"Entropy is that of a measure of neurons, got a {type(state).__name__}.")
+        if self.neighbours is None:
+            raise ValueError(
+                f"{state.n} particles have no density, so that their entropy is -inf; exact is that of a "
+                "wf.GridDensity (wf.on_grid). For an estimate with an error bar ask for "
+                "wf.Entropy(neighbours=4).estimate(particles)."
+            )
+        if isinstance(state.weights, jax.core.Tracer):
+            spec = jax.ShapeDtypeStruct((), state.dtype)
+            return jax.pure_callback(lambda s: np.asarray(self.estimate(s).value, s.dtype), spec, state)
+        return jnp.asarray(self.estimate(state).value, state.dtype)
+
+    def estimate(self, state: Any) -> Estimate:
+        """The entropy with one standard error: 0 on a grid; on particles the spread of log ε_j, and beside it
+        what twice as many neighbours change, a sign of bias. Equal weights are needed."""
+        if isinstance(state, GridDensity):
+            return Estimate(float(self.value(state)), 0.0)
+        k = self.neighbours or 4
+        theta, weights = np.asarray(state.theta), np.asarray(state.weights)
+        if len(theta) <= 2 * k:
+            raise ValueError(f"Entropy(neighbours={k}) needs more than {2 * k} particles, got {len(theta)}.")
+        if np.ptp(weights) > 1e-6 * weights.max():
+            raise ValueError(
+                "The estimate by neighbours needs particles of equal weight; put weighted ones on a grid, "
+                "wf.on_grid(particles, low, high, cells)."
+            )
+        (here, spread), (wider, _) = (_by_neighbours(theta, j) for j in (k, 2 * k))
+        return Estimate(here, math.hypot(spread, here - wider))
+
+    def energy(self, particles):
+        return self.value(particles)
+
+    def potential(self, theta, particles):
+        """−(log ρ + 1), the first variation of S, at points of the grid."""
+        if not isinstance(particles, GridDensity):
+            raise ValueError("The first variation of the entropy, -(log ρ + 1), needs a wf.GridDensity.")
+        places = jnp.floor((jnp.asarray(theta) - particles.low) / particles.widths).astype(int)
+        cells = tuple(jnp.clip(places[:, i], 0, n - 1) for i, n in enumerate(particles.mass.shape))
+        return -(_log(particles.density[cells]) + 1)
+
+    def drift(self, state, scale=1.0):
+        raise ValueError(
+            "The entropy moves no particle by a velocity: its flow is noise. Use wf.Langevin(R, step, beta=…)"
+            " on particles, or wf.GridFlow(R, beta=…) on a grid."
+        )
+
+
+def _log(density: Array) -> Array:
+    return jnp.log(jnp.maximum(density, _TINY if density.dtype == jnp.float64 else 1e-37))
+
+
+def _by_neighbours(theta: np.ndarray, k: int) -> tuple[float, float]:
+    """The estimate by k-th neighbours and one standard error of it."""
+    from scipy.spatial import cKDTree
+    from scipy.special import digamma, gammaln
+
+    n, D = theta.shape
+    distance = cKDTree(theta).query(theta, k + 1)[0][:, -1]
+    if (distance == 0).any():
+        raise ValueError(
+            f"{int((distance == 0).sum())} particles have {k} others at the very same place: their law has "
+            "no density. Entropy is for noisy particles."
+        )
+    unit_ball = 0.5 * D * math.log(math.pi) - float(gammaln(0.5 * D + 1))
+    each = D * np.log(distance)
+    value = float(digamma(n) - digamma(k)) + unit_ball + float(each.mean())
+    return value, float(each.std(ddof=1)) / math.sqrt(n)
+
+
+def FreeEnergy(  # noqa: N802
+    functional: AbstractFunctional, *, beta: float, decay: float = 0.0, neighbours: int | None = None
+) -> AbstractFunctional:
+    """F = R/α² + (λ/2)∫|θ|²dρ − S/β as its `energy`: what noisy dynamics at inverse temperature β with decay
+    λ lower. On a reduced problem it has the entropy of the neurons in R^d, S(ρ̄) + E log(|S| r^{d−2}): with
+    the logarithm of the spheres' areas. `neighbours` as in `wf.Entropy`, for particles."""
+    beta = positive("beta", beta, infinite=True)
+    total = confining(functional, beta=beta, decay=decay)
+    if beta < math.inf:
+        total = total + (-1 / beta) * Entropy(neighbours)
+        neuron = getattr(functional.problem, "neuron", None)
+        if isinstance(neuron, RadialNeuron):
+            total = total + (-1 / beta) * Constant(_log_areas(neuron))
+    return total
+
+
+def confining(functional: AbstractFunctional, *, beta: float, decay: float) -> AbstractFunctional:
+    """F without −S(ρ̄)/β: the functional whose first variation is Ψ_λ, on a reduced problem with the −(d−2)/β
+    log r that noise brings."""
+    decay = positive("decay", decay, zero=True)
+    total = functional + decay * SecondMoment() if decay else functional
+    neuron = getattr(functional.problem, "neuron", None)
+    if not (beta < math.inf and isinstance(neuron, RadialNeuron)):
+        return total
+    if any(math.isinf(dim) for dim in neuron.blocks):
+        raise ValueError(
+            f"beta = {beta:g} in d = inf would blow every radius up at once: the noise of d coordinates "
+            "needs beta in proportion to d. Take a finite d."
+        )
+    return total + (1 / beta) * RadialEntropy()
+
+
+def _log_areas(neuron: RadialNeuron) -> float:
+    """Σ log |S^{d_i − 1}|, d_i the dimension of block i."""
+    half = [0.5 * dim for dim in neuron.blocks]
+    return sum(math.log(2) + h * math.log(math.pi) - math.lgamma(h) for h in half)
+
+
+class Constant(AbstractPenalty):
+    """A number that does not depend on ρ."""
+
+    number: Any
+
+    def value(self, state):
+        return jnp.asarray(self.number, state.dtype)
+
+    def energy(self, particles):
+        return self.value(particles)
+
+    def potential(self, theta, particles):
+        return jnp.full(len(theta), self.number, particles.dtype)
+
+    def drift(self, state, scale=1.0):
+        return jax.tree.map(jnp.zeros_like, state.parts)

@@ -1,0 +1,192 @@
+"""A measure of neurons as a density on a grid."""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import count, finite
+from .._checks import key as check_key
+from ..problems.neurons import AbstractNeuron
+from ..problems.radial import RadialNeuron
+from .particles import Particles
+from .trainable import half_square
+
+MOST_AXES = 3
+
+
+class GridDensity(eqx.Module):
+    """ρ with the constant density mass_c / volume on each cell c of a box low ≤ θ ≤ high, D = 1, 2 or 3, and
+    the network f(x; ρ) = α Σ_c mass_c σ*(x; θ_c), θ_c the centre of the cell.
+
+    All cells have the same size. Functionals of ρ are taken at the centres, which is of second order in the
+    cell's size. Made by `wf.on_grid`."""
+
+    mass: Float[Array, "..."]
+    low: Float[Array, " D"]
+    high: Float[Array, " D"]
+    alpha: Float[Array, ""]
+    neuron: AbstractNeuron
+
+    def __init__(self, mass, low, high, *, neuron, alpha=1.0):
+        if not isinstance(neuron, AbstractNeuron):
+            raise ValueError(f'GridDensity(neuron) must be such as wf.Neuron("erf"), got {neuron!r}.')
+        given = mass if isinstance(mass, jax.Array) else finite("GridDensity(mass)", mass)
+        mass = jnp.asarray(given, jnp.result_type(given, float))
+        low, high = box(low, high, mass.ndim)
+        fewest = neuron.size(1)
+        if not 1 <= mass.ndim <= MOST_AXES or min(mass.shape) < 2 or mass.ndim < fewest:
+            raise ValueError(
+                f"GridDensity(mass) must have from {fewest} to {MOST_AXES} axes of 2 cells or more, one for "
+                f"each coordinate of θ, got shape {mass.shape}."
+            )
+        if not isinstance(mass, jax.core.Tracer):
+            _check_mass(np.asarray(mass))
+        self.mass, self.neuron = mass, neuron
+        self.low, self.high = jnp.asarray(low, mass.dtype), jnp.asarray(high, mass.dtype)
+        self.alpha = jnp.asarray(alpha, mass.dtype)
+
+    @property
+    def D(self) -> int:  # noqa: N802 (theory's name)
+        """Dimension of θ."""
+        return self.mass.ndim
+
+    @property
+    def n(self) -> int:
+        """Number of cells."""
+        return math.prod(self.mass.shape)
+
+    @property
+    def dtype(self) -> Any:
+        return self.mass.dtype
+
+    @property
+    def widths(self) -> Float[Array, " D"]:
+        """Size h of a cell along each axis."""
+        return (self.high - self.low) / jnp.asarray(self.mass.shape, self.dtype)
+
+    @property
+    def volume(self) -> Float[Array, ""]:
+        """Volume of a cell."""
+        return jnp.prod(self.widths)
+
+    @property
+    def density(self) -> Float[Array, "..."]:
+        """ρ on the cells."""
+        return self.mass / self.volume
+
+    def axis(self, i: int) -> Float[Array, " N"]:
+        """Centres of the cells along axis i."""
+        return self.low[i] + (jnp.arange(self.mass.shape[i]) + 0.5).astype(self.dtype) * self.widths[i]
+
+    def edges(self, i: int) -> Float[Array, " N+1"]:
+        """Ends of the cells along axis i."""
+        return self.low[i] + jnp.arange(self.mass.shape[i] + 1).astype(self.dtype) * self.widths[i]
+
+    @property
+    def theta(self) -> Float[Array, "n D"]:
+        """Centres of all cells, the last axis fastest."""
+        axes = jnp.meshgrid(*(self.axis(i) for i in range(self.D)), indexing="ij")
+        return jnp.stack([v.ravel() for v in axes], axis=1)
+
+    @property
+    def weights(self) -> Float[Array, " n"]:
+        """Masses of all cells, in the order of `theta`."""
+        return self.mass.ravel()
+
+    @property
+    def parts(self) -> Any:
+        """The centres in the neuron's parts."""
+        return self.neuron.unpack(self.theta)
+
+    @property
+    def particles(self) -> Particles:
+        """One particle at the centre of each cell, with its mass as weight."""
+        return Particles(self.theta, self.weights, self.alpha, self.neuron)
+
+    @property
+    def moves(self) -> tuple[bool, ...]:
+        """For each axis, whether training moves that coordinate of θ."""
+        parts = jax.tree.map(np.asarray, self.neuron.unpack(np.zeros((1, self.D))))
+        flags = jax.tree.map(lambda on, p: np.full(p.shape, float(on)), self.neuron.trained(parts), parts)
+        return tuple(bool(v) for v in np.asarray(self.neuron.pack(flags))[0])
+
+    def __call__(self, x: Float[Array, "m d"]) -> Array:
+        """f(x; ρ) on the rows of x."""
+        return self.particles(x)
+
+    def second_moment(self) -> Float[Array, ""]:
+        """½∫|θ|²dρ over the trained coordinates."""
+        each = lambda parts: half_square(parts, self.neuron.trained(parts))
+        return jnp.sum(self.weights * jax.vmap(each, in_axes=-1)(self.parts))
+
+    def mean(self) -> Float[Array, " D"]:
+        """∫θ dρ."""
+        return self.weights @ self.theta
+
+    def covariance(self) -> Float[Array, "D D"]:
+        """Covariance of θ, with the h²/12 that θ varies within a cell."""
+        centred = self.theta - self.mean()
+        return (centred.T * self.weights) @ centred + jnp.diag(self.widths**2) / 12
+
+    def marginal(self, i: int) -> Float[Array, " N"]:
+        """Density of coordinate i alone."""
+        others = tuple(j for j in range(self.D) if j != i)
+        return jnp.sum(self.mass, axis=others) / self.widths[i]
+
+    def with_mass(self, mass: Array) -> "GridDensity":
+        """The same grid with other masses; nothing is checked anew."""
+        return eqx.tree_at(lambda rho: rho.mass, self, mass)
+
+    def boundary_mass(self) -> Float[Array, ""]:
+        """Mass in the outermost cells of the trained axes, where ρ would leave the box if it could. Radii end
+        at 0 by themselves: that side does not count."""
+        total = jnp.zeros((), self.dtype)
+        for i, moves in enumerate(self.moves):
+            if moves:
+                sides = jnp.moveaxis(self.mass, i, 0)
+                inner = jnp.where(self._is_radius(i) & (self.low[i] <= 0), 0.0, 1.0)
+                total = total + jnp.sum(sides[-1]) + inner * jnp.sum(sides[0])
+        return total
+
+    def _is_radius(self, i: int) -> bool:
+        if not isinstance(self.neuron, RadialNeuron):
+            return False
+        return self.neuron.coordinates(self.D)[i].startswith("r")
+
+    def sample(self, key: Array, n: int) -> Particles:
+        """n independent draws, uniform within their cells."""
+        check_key("key", key)
+        n = count("n", n)
+        key_cell, key_place = jax.random.split(key)
+        cells = jax.random.choice(key_cell, self.n, (n,), p=self.weights)
+        shift = jax.random.uniform(key_place, (n, self.D), self.dtype, -0.5, 0.5)
+        return Particles(self.theta[cells] + shift * self.widths, alpha=self.alpha, neuron=self.neuron)
+
+
+def box(low: Any, high: Any, axes: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The corners of a box as vectors; one number stands for all axes."""
+    low, high = (finite(f"grid {name}", v).astype(float) for name, v in (("low", low), ("high", high)))
+    axes = max(low.size, high.size) if axes is None else axes
+    if low.ndim > 1 or high.ndim > 1 or {low.size, high.size} - {1, axes}:
+        raise ValueError(
+            f"A grid of {axes} axes needs low and high of {axes} numbers (or one), got {low}, {high}."
+        )
+    low, high = np.broadcast_to(low, (axes,)), np.broadcast_to(high, (axes,))
+    if not (low < high).all():
+        raise ValueError(f"A grid needs low < high on every axis, got low = {low}, high = {high}.")
+    return low, high
+
+
+def _check_mass(mass: np.ndarray) -> None:
+    finite("GridDensity(mass)", mass)
+    total = mass.sum()
+    if (mass < 0).any() or abs(total - 1) > np.sqrt(np.finfo(mass.dtype).eps):
+        raise ValueError(
+            f"GridDensity(mass) must be >= 0 and sum to 1; the sum is {total:.6g}, the least "
+            f"{mass.min():.3g}. Try mass / mass.sum()."
+        )
