@@ -11,6 +11,7 @@ from .distances.one_dimension import w2_line
 from .dynamics.descent import Descent
 from .dynamics.flow import GradientFlow
 from .dynamics.gradient_descent import GradientDescent
+from .dynamics.grid.flow import GridFlow
 from .dynamics.kernel_flow import KernelFlow
 from .dynamics.langevin import Langevin
 from .dynamics.linearised import Linearised
@@ -83,6 +84,7 @@ __all__ = [
     "GradientDescent",
     "GradientFlow",
     "GridDensity",
+    "GridFlow",
     "Huber",
     "InfiniteKernel",
     "KernelClassifier",

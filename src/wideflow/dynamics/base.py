@@ -71,9 +71,14 @@ def check_functional(dynamics: AbstractDynamics) -> None:
 
 
 def not_trainable(dynamics: AbstractDynamics, state: Any) -> ValueError:
-    """The error for a state that this dynamics cannot move."""
+    """The error for a state that this dynamics, one of trainable states, cannot move."""
+    return not_moved(dynamics, state, "moves wf.Particles or a network")
+
+
+def not_moved(dynamics: AbstractDynamics, state: Any, objection: str) -> ValueError:
+    """The error for a state that this dynamics cannot move, with what it can."""
     hint = " Draw one first: .sample(key, n)." if hasattr(state, "sample") else ""
-    return ValueError(f"{dynamics.name} moves wf.Particles or a network, got a {type(state).__name__}.{hint}")
+    return ValueError(f"{dynamics.name} {objection}, got a {type(state).__name__}.{hint}")
 
 
 def is_finite(tree: Any) -> Array:

@@ -14,11 +14,10 @@ from .._tracing import traced
 from ..functionals.base import AbstractFunctional
 from ..problems.nodes import Nodes
 from ..states.trainable import AbstractTrainable
-from .base import AbstractDynamics, Info, check_functional, is_finite, not_trainable
+from .base import AbstractDynamics, Info, check_functional, is_finite, not_moved
 from .batches import AbstractBatches
-from .rules import AbstractRule
+from .rules import AbstractRule, At, Force
 from .stability import largest_stable_step
-from .streams import noise_key
 
 _MOST_STEPS = 2**31 - 1  # the step counter is an int32
 _PILOT = 200  # steps of a trial run, when a step size is to be suggested
@@ -30,14 +29,15 @@ class Carry(eqx.Module):
 
     k: Int[Array, ""]
     key: Array
-    state: AbstractTrainable
+    state: Any
     memory: Any
 
 
 class Descent(AbstractDynamics):
     """θ ← rule(θ, η, velocity of the functional on this step's batch), time t = kη.
 
-    `wf.GradientDescent`, `wf.SGD`, `wf.Langevin`, `wf.Adam` and `wf.Optax` are made of this."""
+    `wf.GradientDescent`, `wf.SGD`, `wf.Langevin`, `wf.Adam`, `wf.Optax` and the
+    dynamics of masses (`wf.FisherRao` and its kin) are made of this."""
 
     functional: AbstractFunctional
     step: float = eqx.field(converter=lambda v: positive("step", v))
@@ -81,10 +81,10 @@ class Descent(AbstractDynamics):
             )
 
     def init(self, state, key):
-        if not isinstance(state, AbstractTrainable):
-            raise not_trainable(self, state)
-        if objection := state.objection(self.rule.scale_free):
-            warnings.warn(objection, stacklevel=4)
+        if objection := self.rule.objection(state):
+            raise not_moved(self, state, objection)
+        if isinstance(state, AbstractTrainable) and (doubt := state.objection(self.rule.scale_free)):
+            warnings.warn(doubt, stacklevel=4)
         return Carry(jnp.zeros((), jnp.int32), key, state, self.rule.init(state))
 
     def advance(self, carry, t0, t1, budget=2**30):
@@ -113,7 +113,7 @@ class Descent(AbstractDynamics):
         known = at_start if np.isfinite(bound) else ""
         return f"step = {self.step:.6g} is too large for {self.name}{known}. Try step = {tried:.2g}."
 
-    def _calm(self, step: float, state: AbstractTrainable, key: Array) -> bool:
+    def _calm(self, step: float, state: Any, key: Array) -> bool:
         """Whether the risk stays below where it began, or nearly, in a pilot run with this step."""
         pilot = eqx.tree_at(lambda dynamics: dynamics.step, self, step)
         carry, before = pilot.init(state, key), _value(traced(self.functional), state)
@@ -140,7 +140,8 @@ def _advance(dynamics: Descent, carry: Carry, stop: Int[Array, ""]) -> tuple[Car
     def step(k: Array, moving: Any, nodes: Nodes | None) -> Any:
         functional = dynamics.functional if nodes is None else dynamics.functional.on(nodes)
         state, memory = moving
-        return dynamics.rule.update(functional.drift, state, memory, noise_key(key, k), dynamics.step)
+        force = Force(functional.drift, functional.potential)
+        return dynamics.rule.update(force, state, memory, At(k, dynamics.step, key))
 
     def block(carry: Carry) -> Carry:
         first = carry.k - carry.k % batches.block
@@ -168,7 +169,7 @@ def _choose(counts: Any, new: Array, old: Array) -> Array:
     return new if counts is True else jnp.where(counts, new, old)
 
 
-def _group(dynamics: Descent, state: AbstractTrainable) -> int:
+def _group(dynamics: Descent, state: Any) -> int:
     """Steps to take per turn of the loop: several where a step is so cheap that the turn shows."""
     size = sum(leaf.size for leaf in jax.tree.leaves(state.parts)) * dynamics.batches.batch
     return _GROUP if 0 < size < _CHEAP else 1

@@ -1,31 +1,69 @@
 """Noisy gradient descent."""
 
 import math
+from typing import Any
 
-from .._checks import positive
 from ..functionals.base import AbstractFunctional
 from ..functionals.entropy import confining
+from ..problems.radial import RadialNeuron
 from .batches import batches_for
+from .coordinates import chosen, names
 from .descent import Descent
-from .rules import Euler, Noisy
+from .rules import AbstractRule, Euler, Noisy
+from .schedules import Annealing, inverse_temperature
 
 
 def Langevin(  # noqa: N802
     functional: AbstractFunctional,
     step: float,
     *,
-    beta: float,
+    beta: float | Annealing,
     decay: float = 0.0,
     batch: int | None = None,
     one_pass: bool | None = None,
+    noise_on: str | tuple[str, ...] | None = None,
 ) -> Descent:
     """θ ← (1 − ηλ)θ + (η/α)E[u∇σ*] + √(2η/β) g, g ~ N(0, I): decay λ, inverse temperature β.
 
     Euler–Maruyama for ∂tρ = ∇·(ρ∇Ψ_λ) + β⁻¹Δρ, of weak order 1 in η. β = inf is no noise. `batch`
     makes it noisy SGD; without it the velocity is the full one. On a reduced problem the noise is that
-    of the neurons in R^d: their radii gain the drift (d_i − 1)/(βr)."""
-    beta = positive("beta", beta, infinite=True)
-    total = confining(functional, beta=beta, decay=decay)
-    rule = Euler() if beta == math.inf else Noisy(beta)
+    of the neurons in R^d: their radii gain the drift (d_i − 1)/(βr).
+
+    - `beta`: a number, or β(t) as `wf.Annealing(start, end, over)`; step k has the β of t = kη, in the drift
+      of the radii too. The energy that a run records is then F + S(ρ̄)/β without that of the radii.
+    - `noise_on`: coordinates with noise, by their own names (w1) or those of their parts (w), as
+      `neuron.coordinates(D)` lists them; all trained ones by default. Radii without noise have no drift."""
+    beta = inverse_temperature(beta)
+    on = None if noise_on is None else names(noise_on)
+    rule, total = _tempered(functional, beta, decay, on)
     batches = batches_for(functional, batch, one_pass)
-    return Descent(total, step, batches, rule, "Langevin", ("mei2018", "hu2021"))
+    sources = ("mei2018", "hu2021", *(("chizat2022",) if isinstance(beta, Annealing) else ()))
+    return Descent(total, step, batches, rule, "Langevin", sources)
+
+
+def _tempered(
+    functional: Any, beta: float | Annealing, decay: float, on: tuple[str, ...] | None
+) -> tuple[AbstractRule, AbstractFunctional]:
+    """The rule of the noise and the functional beside it. What does not change in time is in the functional."""
+    plain = confining(functional, beta=math.inf, decay=decay)
+    radii = _radii(functional, on)
+    if beta == math.inf:
+        return Euler(), plain
+    if isinstance(beta, float) and on is None:
+        return Noisy(beta), confining(functional, beta=beta, decay=decay)
+    if radii:
+        coldest = max(beta.start, beta.end) if isinstance(beta, Annealing) else beta
+        confining(functional, beta=coldest, decay=decay)  # refuses d = inf
+    return Noisy(beta, on, radii), plain
+
+
+def _radii(functional: Any, on: tuple[str, ...] | None) -> bool:
+    """Whether noise acts on radii of a reduced problem; raise for names that its neuron has not."""
+    problem = getattr(functional, "problem", None)
+    if problem is None:
+        return False  # a penalty alone: names are checked against the state
+    mask = None if on is None else chosen(on, problem.neuron, problem.D)
+    if not isinstance(problem.neuron, RadialNeuron):
+        return False
+    own = problem.neuron.coordinates(problem.D)
+    return mask is None or any(m and name.startswith("r") for m, name in zip(mask, own, strict=True))

@@ -2,30 +2,67 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
+from ..functionals.penalties import RadialEntropy
 from ..states.trainable import AbstractTrainable
+from .coordinates import chosen
+from .schedules import Annealing
+from .streams import event_key, noise_key
 
-Drift = Callable[..., Any]
-Moved = tuple[AbstractTrainable, Any]
+Moved = tuple[Any, Any]
+
+
+class Force(NamedTuple):
+    """What moves a state, on this step's data: `drift(state, scale)`, scale times the velocity in the state's
+    parts, and for rules that move masses `potential(theta, state)`, the first variation at points θ."""
+
+    drift: Callable[..., Any]
+    potential: Callable[..., Array] | None = None
+
+
+class At(NamedTuple):
+    """Where a run is: its step k, the step size η, and its key."""
+
+    k: Any
+    step: Any
+    key: Array
+
+    @property
+    def t(self) -> Any:
+        """Time before the step, kη."""
+        return self.k * self.step
+
+    @property
+    def noise(self) -> Array:
+        """The key of this step's Langevin noise."""
+        return noise_key(self.key, self.k)
+
+    @property
+    def events(self) -> Array:
+        """The key of this step's births and deaths."""
+        return event_key(self.key, self.k)
 
 
 class AbstractRule(eqx.Module):
     """One step of size η along a velocity, with a memory (optimiser moments) that is carried."""
 
-    def init(self, state: AbstractTrainable) -> Any:
+    def init(self, state: Any) -> Any:
         """The memory before the first step."""
         return None
 
     @abc.abstractmethod
-    def update(self, drift: Drift, state: AbstractTrainable, memory: Any, key: Array, step: Any) -> Moved:
-        """The state and memory after the step; `drift(state, scale)` is scale times the velocity
-        on this step's data, and `key` is for this step's noise alone."""
+    def update(self, force: Force, state: Any, memory: Any, at: At) -> Moved:
+        """The state and memory after the step."""
+
+    def objection(self, state: Any) -> str:
+        """Why this rule cannot move such a state, as the end of a sentence; "" if it can."""
+        return "" if isinstance(state, AbstractTrainable) else "moves wf.Particles or a network"
 
     @property
     def descends(self) -> bool:
@@ -41,8 +78,8 @@ class AbstractRule(eqx.Module):
 class Euler(AbstractRule):
     """θ ← θ + ηv."""
 
-    def update(self, drift, state, memory, key, step):
-        return state.moved(drift(state, step)), memory
+    def update(self, force, state, memory, at):
+        return state.moved(force.drift(state, at.step)), memory
 
     @property
     def descends(self):
@@ -50,26 +87,60 @@ class Euler(AbstractRule):
 
 
 class Noisy(AbstractRule):
-    """θ ← θ + ηv + √(2η/β) g, g ~ N(0, I) on the trained coordinates."""
+    """θ ← θ + ηv + √(2η/β(t)) g, g ~ N(0, I) on the trained coordinates, or on those of them that `on` names.
 
-    beta: float
+    `radial` adds the drift (d_i − 1)/(β r_i) of reduced radii, where the functional does not hold it
+    because β moves or because some radii have no noise."""
 
-    def update(self, drift, state, memory, key, step):
-        moved, g = drift(state, step), state.normal(key)
-        size = jnp.sqrt(2 * step / self.beta).astype(state.dtype)
-        parts = jax.tree.map(
-            lambda p, v, g, moves: p + v + size * g if moves else p, state.parts, moved, g, state.trained()
-        )
-        return state.with_parts(parts), memory
+    beta: float | Annealing
+    on: tuple[str, ...] | None = eqx.field(static=True, default=None)
+    radial: bool = eqx.field(static=True, default=False)
+
+    def objection(self, state):
+        if not isinstance(state, AbstractTrainable):
+            return "moves wf.Particles or a network"
+        if self.on is not None and not hasattr(state, "neuron"):
+            return f"with noise_on={self.on!r} moves wf.Particles, whose coordinates have names"
+        return ""
+
+    def init(self, state):
+        if self.on is not None:
+            chosen(self.on, state.neuron, state.D)  # raises for a name that there is not
+        return None
+
+    def update(self, force, state, memory, at):
+        moved, g = force.drift(state, at.step), state.normal(at.noise)
+        beta = self.beta(at.t) if isinstance(self.beta, Annealing) else self.beta
+        if self.on is not None:
+            g = self._masked(g, state)
+        if self.radial:
+            push = self._masked(RadialEntropy().drift(state, (at.step / beta).astype(state.dtype)), state)
+            moved = jax.tree.map(jnp.add, moved, push)
+        return _noised(state, moved, g, at.step, beta), memory
+
+    def _masked(self, parts: Any, state: Any) -> Any:
+        if self.on is None:
+            return parts
+        mask = state.neuron.unpack(jnp.asarray(chosen(self.on, state.neuron, state.D)[None], state.dtype))
+        return jax.tree.map(jnp.multiply, parts, mask)
 
     @property
     def descends(self):
         return True
 
 
-def _gradient(drift: Drift, state: AbstractTrainable) -> Any:
+def _noised(state: Any, moved: Any, g: Any, step: Any, beta: Any) -> Any:
+    """θ + moved + √(2η/β) g on the trained parts."""
+    size: Float[Array, ""] = jnp.sqrt(2 * step / beta).astype(state.dtype)
+    parts = jax.tree.map(
+        lambda p, v, g, moves: p + v + size * g if moves else p, state.parts, moved, g, state.trained()
+    )
+    return state.with_parts(parts)
+
+
+def _gradient(force: Force, state: AbstractTrainable) -> Any:
     """−v without the rates of the parts."""
-    return jax.tree.map(lambda v, rate: -v / rate, drift(state), state.rates())
+    return jax.tree.map(lambda v, rate: -v / rate, force.drift(state), state.rates())
 
 
 class OptaxRule(AbstractRule):
@@ -80,8 +151,8 @@ class OptaxRule(AbstractRule):
     def init(self, state):
         return self.optimiser.init(state.parts)
 
-    def update(self, drift, state, memory, key, step):
-        updates, memory = self.optimiser.update(_gradient(drift, state), memory, state.parts)
+    def update(self, force, state, memory, at):
+        updates, memory = self.optimiser.update(_gradient(force, state), memory, state.parts)
         scaled = lambda u, rate, moves: u * rate if moves else 0 * u
         updates = jax.tree.map(scaled, updates, state.rates(), state.trained())
         return state.moved(updates), memory
@@ -101,8 +172,8 @@ class Preconditioned(AbstractRule):
     def init(self, state):
         return self.transform.init(state.parts)
 
-    def update(self, drift, state, memory, key, step):
-        direction, memory = self.transform.update(_gradient(drift, state), memory, state.parts)
+    def update(self, force, state, memory, at):
+        direction, memory = self.transform.update(_gradient(force, state), memory, state.parts)
         total = lambda d, rate, p, moves: d * rate + self.decay * p if moves else jnp.zeros_like(d)
         direction = jax.tree.map(total, direction, state.rates(), state.position(), state.trained())
-        return state.moved(direction, -jnp.asarray(step, state.dtype)), memory
+        return state.moved(direction, -jnp.asarray(at.step, state.dtype)), memory

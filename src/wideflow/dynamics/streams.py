@@ -6,7 +6,7 @@ can give the same child."""
 import jax
 from jaxtyping import Array
 
-_DATA, _NOISE, _ORDER = 0, 1, 2
+_DATA, _NOISE, _ORDER, _EVENTS = 0, 1, 2, 3
 
 
 def data_key(key: Array, step: Array) -> Array:
@@ -22,3 +22,8 @@ def noise_key(key: Array, step: Array) -> Array:
 def order_key(key: Array) -> Array:
     """Draws the order in which a data set is read once."""
     return jax.random.fold_in(jax.random.fold_in(key, _ORDER), 0)
+
+
+def event_key(key: Array, step: Array) -> Array:
+    """Draws which particles die and are copied in a step."""
+    return jax.random.fold_in(jax.random.fold_in(key, _EVENTS), step)

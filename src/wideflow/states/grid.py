@@ -111,9 +111,12 @@ class GridDensity(eqx.Module):
     @property
     def moves(self) -> tuple[bool, ...]:
         """For each axis, whether training moves that coordinate of θ."""
-        parts = jax.tree.map(np.asarray, self.neuron.unpack(np.zeros((1, self.D))))
-        flags = jax.tree.map(lambda on, p: np.full(p.shape, float(on)), self.neuron.trained(parts), parts)
-        return tuple(bool(v) for v in np.asarray(self.neuron.pack(flags))[0])
+        with jax.ensure_compile_time_eval():  # the same for every trace
+            parts = self.neuron.unpack(jnp.zeros((1, self.D)))
+            flags = jax.tree.map(
+                lambda on, p: jnp.full(p.shape, float(on)), self.neuron.trained(parts), parts
+            )
+            return tuple(bool(v) for v in self.neuron.pack(flags)[0])
 
     def __call__(self, x: Float[Array, "m d"]) -> Array:
         """f(x; ρ) on the rows of x."""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._tracing import traced
-from ...dynamics.rules import AbstractRule, Euler, Preconditioned
+from ...dynamics.rules import AbstractRule, At, Euler, Force, Preconditioned
 from ...parametrisations import Parametrisation
 from ...states.family import Family
 from ...states.network import Network, Weights
@@ -82,9 +82,8 @@ def _one(draws, parametrisation, x, y, step, loss, rule, family, n, steps, centr
     drift = lambda state, scale=1.0: state.pull(x, loss.signal(state(x), y) * (scale / len(x)))
     end, memory = start, rule.init(start)
     for _ in range(steps):
-        end, memory = rule.update(
-            drift, end, memory, jax.random.key(0), step
-        )  # no noise: the key is not used
+        # no noise: neither the key nor the time is used
+        end, memory = rule.update(Force(drift), end, memory, At(0, step, jax.random.key(0)))
     moved = jax.tree.map(lambda a, b: b - a, start.parts, end.parts)
     before, after = start.trace(x), end.trace(x)
     f = lambda parts: start.with_parts(parts)(x)

@@ -1,0 +1,1 @@
+"""Densities on a grid that move: finite volumes in θ, adaptive steps in t."""
