@@ -1,0 +1,85 @@
+"""Whether the proximal step of particles is one of W2: every particle keeps its own."""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ...functionals.base import AbstractFunctional
+from ...states.particles import Particles
+
+_MOST_SOLVED = 1000  # particles for which the assignment problem is solved
+_BLOCK = 2**22  # pairs at once
+
+
+class Certificate(NamedTuple):
+    """By how much the dual inequality fails at most (0 if it holds), and what rounding explains."""
+
+    violation: Float[Array, ""]
+    slack: Float[Array, ""]
+
+
+@eqx.filter_jit
+def certificate(
+    G: AbstractFunctional,  # noqa: N803
+    before: Particles,
+    after: Particles,
+    step: Array,
+    residual: Array,
+) -> Certificate:
+    """A proof of optimality that costs one product of n × n inner products.
+
+    The step says θ_j = ∇φ(θ⁺_j), φ = |·|²/2 + τΨ_λ(·; ρ⁺). If for all pairs
+    φ(θ⁺_i) ≥ φ(θ⁺_j) + ⟨θ_j, θ⁺_i − θ⁺_j⟩, the dual of the transport problem has the value of the identity,
+    which is then optimal, whatever the weights. It holds wherever φ is convex, so for small τ. If it fails
+    by δ, the true W2² is at least Σ weights_j |θ⁺_j − θ_j|² − 2δ. Particles whose frozen coordinates differ are
+    of different kinds, and are not exchanged."""
+    theta, moved = before.theta, after.theta
+    phi = 0.5 * jnp.sum(moved**2, axis=1) + step.astype(theta.dtype) * G.potential(moved, after)
+    rest = phi - jnp.sum(theta * moved, axis=1)
+    frozen = jnp.where(_trained(after), 0.0, moved)
+
+    def row(at: Any) -> Array:
+        place, value, kind = at
+        same = jnp.all(frozen == kind, axis=1)
+        return jnp.max(jnp.where(same, theta @ place - value + rest, 0.0))
+
+    worst = jax.lax.map(row, (moved, phi, frozen), batch_size=max(1, _BLOCK // before.n))
+    size = jnp.sqrt(jnp.max(jnp.sum(moved**2, axis=1)))
+    # the step is solved up to its residual, which each inequality feels times the distance of the pair
+    away = 4 * size * residual / jnp.sqrt(jnp.min(before.weights))
+    rounding = 64 * jnp.finfo(theta.dtype).eps * jnp.maximum(jnp.max(jnp.abs(phi)), size**2)
+    return Certificate(jnp.maximum(jnp.max(worst), 0.0), away + rounding)
+
+
+def _trained(state: Particles) -> Array:
+    """For each coordinate of each particle, whether it moves, (n, D)."""
+    flags = jax.tree.map(lambda on, p: jnp.full(p.shape, float(on), p.dtype), state.trained(), state.parts)
+    return state.neuron.pack(flags) > 0
+
+
+def is_optimal(G: Any, before: Particles, after: Particles, step: Any, residual: Any) -> bool:  # noqa: N803
+    """Whether the identity is known to be an optimal assignment between the two clouds: by the certificate,
+    or, for few particles of equal weight, by solving the assignment problem."""
+    proof = certificate(G, before, after, step, residual)
+    if float(proof.violation) <= float(proof.slack):
+        return True
+    weights = np.asarray(before.weights)
+    if before.n > _MOST_SOLVED or np.ptp(weights) > 1e-6 * weights.max():
+        return False
+    return _solved(before, after, float(proof.slack))
+
+
+def _solved(before: Particles, after: Particles, slack: float) -> bool:
+    from scipy.optimize import linear_sum_assignment
+
+    old, new = np.asarray(before.theta, float), np.asarray(after.theta, float)
+    cost = 0.5 * ((old[:, None] - new) ** 2).sum(-1)
+    frozen = np.where(np.asarray(_trained(after)), 0.0, new)
+    other = (frozen[:, None] != frozen).any(-1)
+    cost = np.where(other, 1e3 * (1 + cost.max()) * len(cost), cost)
+    rows, columns = linear_sum_assignment(cost)
+    return bool(np.trace(cost) - cost[rows, columns].sum() <= slack)

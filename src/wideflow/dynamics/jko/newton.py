@@ -1,0 +1,124 @@
+"""Newton's method with conjugate gradients for the energy of particles plus a quadratic."""
+
+import abc
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+_MOST = 200  # Newton steps; a handful are usual
+_MOST_INNER = 100  # conjugate-gradient steps for each
+_FORCING = 1e-3  # each Newton equation is solved to this many of its right side
+_HALVINGS = 40
+_ARMIJO = 1e-4
+_INSIDE = 0.9  # of the way to where the order of particles would break
+
+
+class AbstractObjective(eqx.Module):
+    """A function of parts, with its gradient in the metric ⟨p, q⟩ = Σ_j weights_j p_j q_j (neurons lie on the
+    last axis): a particle's weight does not enter its own gradient."""
+
+    @abc.abstractmethod
+    def value(self, parts: Any) -> Float[Array, ""]:
+        """The function to be minimised."""
+
+    @abc.abstractmethod
+    def gradient(self, parts: Any) -> Any:
+        """Its gradient in the metric."""
+
+    @abc.abstractmethod
+    def precondition(self, parts: Any, residual: Any) -> Any:
+        """P⁻¹ residual, P a positive part of the second derivative, self-adjoint in the metric."""
+
+    @abc.abstractmethod
+    def reach(self, parts: Any, direction: Any) -> Float[Array, ""]:
+        """How far one may go in this direction, inf if anywhere."""
+
+    @abc.abstractmethod
+    def inner(self, p: Any, q: Any) -> Float[Array, ""]:
+        """⟨p, q⟩ in the metric."""
+
+
+class Found(NamedTuple):
+    """A point with its value and gradient, the norm of P⁻¹ gradient there (the error in θ, roughly), the
+    steps it took, and whether no further one went down."""
+
+    parts: Any
+    value: Float[Array, ""]
+    gradient: Any
+    residual: Float[Array, ""]
+    steps: Int[Array, ""]
+    stuck: Bool[Array, ""]
+
+
+def minimise(objective: AbstractObjective, start: Any, tol: Array) -> Found:
+    """A minimum near `start`, to |P⁻¹ gradient| ≤ tol. Where the second derivative is not positive the step
+    is cut short (truncated conjugate gradients), so that the value never rises beyond its rounding."""
+
+    def at(parts: Any, value: Array, steps: Array, stuck: Array) -> Found:
+        gradient = objective.gradient(parts)
+        direction = objective.precondition(parts, gradient)
+        size = jnp.sqrt(objective.inner(direction, direction))
+        return Found(parts, value, gradient, size, steps, stuck)
+
+    def goes_on(found: Found) -> Array:
+        return (found.residual > tol) & (found.steps < _MOST) & ~found.stuck
+
+    def step(found: Found) -> Found:
+        parts, value, stuck = _line_search(objective, found, _newton_direction(objective, found.parts))
+        return at(parts, value, found.steps + 1, stuck)
+
+    none = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
+    return jax.lax.while_loop(goes_on, step, at(start, objective.value(start), *none))
+
+
+def _add(p: Any, q: Any, by: Any) -> Any:
+    return jax.tree.map(lambda p, q: p + by * q, p, q)
+
+
+def _newton_direction(objective: AbstractObjective, parts: Any) -> Any:
+    """d with H d ≈ −gradient."""
+    gradient, curve = jax.linearize(objective.gradient, parts)
+    inner, precondition = objective.inner, lambda r: objective.precondition(parts, r)
+    r = jax.tree.map(jnp.negative, gradient)
+    z = precondition(r)
+    rz = inner(r, z)
+    zero = jax.tree.map(jnp.zeros_like, parts)
+    # the search direction p, what is found so far, its residual, and whether to go on
+    begin = (z, zero, r, rz, jnp.zeros((), jnp.int32), jnp.ones((), bool))
+
+    def body(loop: Any) -> Any:
+        p, d, r, rz_now, k, _ = loop
+        image = curve(p)
+        bend = inner(p, image)
+        positive = bend > 0
+        by = jnp.where(positive, rz_now / jnp.where(positive, bend, 1.0), 0.0)
+        # along a first direction without positive curvature one goes downhill
+        by = jnp.where(positive | (k > 0), by, 1.0)
+        d, r = _add(d, p, by), _add(r, image, -by)
+        z = precondition(r)
+        rz_next = inner(r, z)
+        on = positive & (rz_next > _FORCING**2 * rz)
+        return _add(z, p, rz_next / jnp.where(rz_now > 0, rz_now, 1.0)), d, r, rz_next, k + 1, on
+
+    return jax.lax.while_loop(lambda loop: loop[5] & (loop[4] < _MOST_INNER), body, begin)[1]
+
+
+def _line_search(objective: AbstractObjective, found: Found, direction: Any) -> tuple[Any, Array, Array]:
+    """parts + s · direction with a value that falls enough, s = 1 if it may be; and whether none was found."""
+    slope = objective.inner(found.gradient, direction)
+    slack = 32 * jnp.finfo(found.value.dtype).eps * jnp.abs(found.value)  # the value's own rounding
+    first = jnp.minimum(1.0, _INSIDE * objective.reach(found.parts, direction)).astype(found.value.dtype)
+
+    def halved(loop: Any) -> Any:
+        s, k, _, _ = loop
+        value = objective.value(_add(found.parts, direction, s / 2))
+        return s / 2, k + 1, value, value <= found.value + _ARMIJO * s / 2 * slope + slack
+
+    loop = (2 * first, jnp.zeros((), jnp.int32), found.value, jnp.zeros((), bool))
+    loop = jax.lax.while_loop(lambda loop: ~loop[3] & (loop[1] < _HALVINGS), halved, loop)
+    s, _, value, good = loop
+    parts = _add(found.parts, direction, jnp.where(good, s, 0.0))
+    return parts, jnp.where(good, value, found.value), ~good
