@@ -44,17 +44,22 @@ def Langevin(  # noqa: N802
 def _tempered(
     functional: Any, beta: float | Annealing, decay: float, on: tuple[str, ...] | None
 ) -> tuple[AbstractRule, AbstractFunctional]:
-    """The rule of the noise and the functional beside it. What does not change in time is in the functional."""
-    plain = confining(functional, beta=math.inf, decay=decay)
+    """The rule of the noise, and the functional, which holds what does not change in time."""
+    if isinstance(beta, float) and on is None:
+        rule = Euler() if beta == math.inf else Noisy(beta)
+        return rule, confining(functional, beta=beta, decay=decay)
+    return noise(functional, beta, on), confining(functional, beta=math.inf, decay=decay)
+
+
+def noise(functional: Any, beta: float | Annealing, on: tuple[str, ...] | None = None) -> AbstractRule:
+    """The rule of the noise with the drift that it brings to radii, for a functional without that drift."""
     radii = _radii(functional, on)
     if beta == math.inf:
-        return Euler(), plain
-    if isinstance(beta, float) and on is None:
-        return Noisy(beta), confining(functional, beta=beta, decay=decay)
+        return Euler()
     if radii:
         coldest = max(beta.start, beta.end) if isinstance(beta, Annealing) else beta
-        confining(functional, beta=coldest, decay=decay)  # refuses d = inf
-    return Noisy(beta, on, radii), plain
+        confining(functional, beta=coldest, decay=0.0)  # refuses d = inf
+    return Noisy(beta, on, radii)
 
 
 def _radii(functional: Any, on: tuple[str, ...] | None) -> bool:

@@ -1,0 +1,87 @@
+"""Particles that die and are copied: masses that move although every particle weighs the same."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from .._checks import positive
+from ..functionals.base import AbstractFunctional
+from ..functionals.entropy import confining
+from ..states.particles import Particles
+from .batches import FullBatch
+from .descent import Descent
+from .langevin import noise
+from .measures import is_measure
+from .rules import AbstractRule
+
+
+class Resampled(AbstractRule):
+    """A step of `transport`, then births and deaths at the given rate."""
+
+    transport: AbstractRule
+    rate: float
+
+    def init(self, state):
+        return self.transport.init(state)
+
+    def objection(self, state):
+        if not (isinstance(state, Particles) and is_measure(state)):
+            return "moves wf.Particles"
+        weights = np.asarray(state.weights)
+        if np.ptp(weights) > 1e-6 * weights.max():
+            return (
+                f"moves particles of equal weight, and these weigh from {weights.min():.3g} to "
+                f"{weights.max():.3g}; for weighted ones there is wf.WassersteinFisherRao"
+            )
+        return ""
+
+    def update(self, force, state, memory, at):
+        state, memory = self.transport.update(force, state, memory, at)
+        psi = force.potential(state.theta, state)
+        source = survivors(at.events, at.step * self.rate * (psi - jnp.mean(psi)))
+        return state.with_parts(jax.tree.map(lambda part: part[..., source], state.parts)), memory
+
+    @property
+    def descends(self):
+        return True
+
+
+def survivors(key: Array, excess: Float[Array, " n"]) -> Int[Array, " n"]:
+    """For each place the particle that is there after one round. One particle after the other, j has an
+    event with probability 1 − e^{−|excess_j|}: it is replaced by a copy of another, drawn at random
+    (excess_j > 0), or another is replaced by a copy of it (excess_j < 0)."""
+    n = len(excess)
+    key_event, key_other = jax.random.split(key)
+    happens = jax.random.uniform(key_event, (n,), excess.dtype) < -jnp.expm1(-jnp.abs(excess))
+    other = (jnp.arange(n) + jax.random.randint(key_other, (n,), 1, max(n, 2))) % n
+
+    def event(j: Array, source: Array) -> Array:
+        from_, to = jnp.where(excess[j] > 0, other[j], j), jnp.where(excess[j] > 0, j, other[j])
+        return source.at[to].set(jnp.where(happens[j], source[from_], source[to]))
+
+    # In turn: two copies for one place at once would lose mass, and which one stays would be undefined.
+    return jax.lax.fori_loop(0, n, event, jnp.arange(n))
+
+
+def BirthDeath(  # noqa: N802
+    functional: AbstractFunctional,
+    step: float,
+    *,
+    rate: float = 1.0,
+    beta: float = math.inf,
+    decay: float = 0.0,
+) -> Descent:
+    """A step of descent (of Langevin's with β < ∞), then every particle j has an event with probability
+    1 − e^{−κη|Ψ_j − mean Ψ|}, κ = `rate`: where Ψ_j is above the mean it dies and a copy of another takes
+    its place, where it is below it is copied onto another. n stays.
+
+    As n → ∞ and η → 0 it is ∂tρ = ∇·(ρ∇Ψ_λ) + β⁻¹Δρ − κρ(Ψ_λ − ∫Ψ_λ dρ), the flow of
+    `wf.WassersteinFisherRao` with particles of equal weight. Copies stay together without noise. With noise
+    the reaction is that of Ψ_λ alone, not of Ψ_λ + β⁻¹ log ρ, which particles do not know."""
+    beta, rate = positive("beta", beta, infinite=True), positive("rate", rate, zero=True)
+    total = confining(functional, beta=math.inf, decay=decay)  # no log r of reduced radii in the reaction
+    rule = Resampled(noise(functional, beta), rate)
+    return Descent(total, step, FullBatch(), rule, "BirthDeath", ("rotskoff2019",))

@@ -1,0 +1,47 @@
+"""Coordinates of θ by their names."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._checks import nearest
+from ..problems.neurons import AbstractNeuron
+
+
+def names(value: Any) -> tuple[str, ...]:
+    """One name or several, as a tuple."""
+    given = (value,) if isinstance(value, str) else value
+    if not isinstance(given, tuple | list) or not given or not all(isinstance(v, str) for v in given):
+        raise ValueError(
+            f'noise_on must be names of coordinates such as ("w",) or ("w1", "b"), got {value!r}. For no '
+            "noise at all set beta=inf."
+        )
+    return tuple(given)
+
+
+def chosen(on: tuple[str, ...], neuron: AbstractNeuron, D: int) -> np.ndarray:  # noqa: N803 (theory's name)
+    """For each of the D coordinates of θ, 1.0 if one of the names is its own or that of its part (w for w1,
+    w2, …), else 0.0. Raise for a name that there is not, or whose coordinates are not trained."""
+    own = neuron.coordinates(D)
+    parts = [name.rstrip("0123456789") for name in own]
+    known = list(dict.fromkeys([*own, *parts]))
+    trained = _trained(neuron, D)
+    mask = np.zeros(D)
+    for name in on:
+        here = np.array([name in pair for pair in zip(own, parts, strict=True)])
+        if not here.any():
+            listed = ", ".join(known if len(known) < 12 else dict.fromkeys(parts))
+            hint = nearest(name, known)
+            raise ValueError(f"noise_on = {name!r} is no coordinate of {neuron!r}; there are {listed}.{hint}")
+        if not trained[here].all():
+            raise ValueError(f"noise_on = {name!r} is not trained in {neuron!r}, so that no noise moves it.")
+        mask[here] = 1.0
+    return mask
+
+
+def _trained(neuron: AbstractNeuron, D: int) -> np.ndarray:  # noqa: N803
+    with jax.ensure_compile_time_eval():  # names are known before any number is
+        parts = neuron.unpack(np.zeros((1, D)))
+        flags = jax.tree.map(lambda on, p: np.full(p.shape, float(on)), neuron.trained(parts), parts)
+        return np.asarray(neuron.pack(flags))[0] > 0

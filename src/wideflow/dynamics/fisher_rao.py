@@ -1,0 +1,55 @@
+"""Mirror descent on the masses of a measure: Fisher–Rao."""
+
+import math
+
+from .._checks import positive
+from ..functionals.base import AbstractFunctional
+from ..functionals.entropy import confining
+from ..states.grid import GridDensity
+from .batches import FullBatch
+from .descent import Descent
+from .measures import MEASURES, is_measure, log_weights, with_log_weights
+from .rules import AbstractRule
+
+
+class Multiplicative(AbstractRule):
+    """log ω ← (log ω − ηΨ)/(1 + η/β) − log Z, positions stay. log ω is carried.
+
+    On a grid the cells are of one size, so that log ρ and log ω differ by a constant that Z takes up."""
+
+    beta: float = math.inf
+
+    def init(self, state):
+        return log_weights(state)
+
+    def objection(self, state):
+        if not is_measure(state):
+            return MEASURES
+        if self.beta < math.inf and not isinstance(state, GridDensity):
+            return (
+                f"with beta = {self.beta:g} moves a wf.GridDensity (wf.on_grid), for atoms have no entropy; "
+                "on particles leave beta = inf"
+            )
+        return ""
+
+    def update(self, force, state, memory, at):
+        psi = force.potential(state.theta, state)
+        return with_log_weights(state, (memory - at.step * psi) / (1 + at.step / self.beta))
+
+
+def FisherRao(  # noqa: N802
+    functional: AbstractFunctional, step: float, *, beta: float = math.inf, decay: float = 0.0
+) -> Descent:
+    """ω_j ← ω_j e^{−ηΨ_λ(θ_j; ρ)}/Z, multiplicative weights: positions θ_j stay, masses move.
+
+    A mirror step is argmin_z ⟨∇F(z_k), z⟩ + D(z, z_k)/η with a divergence D. With D = KL on measures it is
+    the step above, and η → 0 gives the Fisher–Rao flow ∂tρ = −ρ(Ψ_λ − ∫Ψ_λ dρ), of order 1 in η; with
+    D = W2²/2 and F itself in place of its linear part it is the proximal step of Wasserstein's geometry
+    (JKO), whose η → 0 is the gradient flow. F convex and KL(ρ*|ρ_0) finite: F(ρ_t) − F* ≤ KL(ρ*|ρ_0)/t.
+
+    It moves `wf.Particles` and `wf.GridDensity` alike. On a grid β < ∞ adds −S(ρ)/β to F. The step keeps the
+    entropy whole and takes the rest linear, argmin ⟨Ψ_λ, ρ⟩ − S(ρ)/β + KL(ρ|ρ_k)/η, that is
+    ρ ∝ (ρ_k e^{−ηΨ_λ})^{1/(1 + η/β)}: stable for any η/β, and its fixed points are ρ ∝ e^{−βΨ_λ} whatever η."""
+    beta = positive("beta", beta, infinite=True)
+    total = confining(functional, beta=beta, decay=decay)
+    return Descent(total, step, FullBatch(), Multiplicative(beta), "FisherRao", ("beck2003",))
