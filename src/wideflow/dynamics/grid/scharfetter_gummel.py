@@ -1,6 +1,6 @@
 """Drift and diffusion on a grid: Scharfetter–Gummel fluxes, implicit Euler along one axis at a time.
 
-Between neighbouring cells of mass m₋, m₊ and potential Φ₋, Φ₊, at distance h, let δ = β(Φ₊ − Φ₋). The mass that
+Two neighbouring cells have mass m₋, m₊, potential Φ₋, Φ₊ and distance h, and δ = β(Φ₊ − Φ₋). The mass that
 flows to the right in unit time is (B(δ)m₋ − B(−δ)m₊)/(βh²), B(z) = z/(e^z − 1). It is 0 iff m ∝ e^{−βΦ}, so
 that equilibria are kept exactly, on every face and by every axis alone. Of second order in h while |δ| ≲ 1;
 where β|∇Φ|h is large it becomes the upwind flux, of first order."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -14,9 +15,13 @@ from .faces import inflow, limited
 
 Potential = Callable[[Array], Array]  # the masses ↦ Ψ_λ at the centres, of the same shape
 
-# Extrapolation to step 0 from one, two and three sub-steps of implicit Euler.
-_COLUMNS = (0.5, -4.0, 4.5)
-_LOWER = (0.0, -2.0, 3.0)  # of order 2, from two and three
+# The sub-steps of three columns, of one, two and three each: is it the first of its column, which part of
+# the step is it, and how its fluxes count in the extrapolations of order 3 and of order 2, beyond the last column.
+_SUBSTEPS = (
+    (True, 1 / 1, 0.5, 0.0),
+    *((first, 1 / 2, -4.0, -2.0) for first in (True, False)),
+    *((first, 1 / 3, 4.5 - 1.0, 3.0 - 1.0) for first in (True, False, False)),
+)
 
 
 class Grid(NamedTuple):
@@ -48,34 +53,36 @@ class DriftDiffusion(AbstractStep):
     beta: Any
     order = 3
 
-    def _column(
-        self, mass: Array, first: Array, potential: Potential, grid: Grid, dt: Array, steps: int
-    ) -> Any:
-        """Masses and total fluxes after so many sub-steps of dt/steps."""
-        total: list[Any] = [0.0 if moves else None for moves in grid.moves]
-        phi = first
-        for k in range(steps):
-            phi = potential(mass) if k else first
-            for i, moves in enumerate(grid.moves):
-                if not moves:
-                    continue
-                jumps = sg.rates(jnp.moveaxis(phi, i, 0), self.beta, grid.widths[i])
-                jumps = sg.Rates(*(dt / steps * v for v in jumps))
-                along = sg.implicit_step(jnp.moveaxis(mass, i, 0), jumps)
-                mass = jnp.moveaxis(along, 0, i)
-                total[i] = total[i] + jnp.moveaxis(sg.flux(along, jumps), 0, i)
-        return mass, total
+    def _substep(self, mass: Array, phi: Array, grid: Grid, dt: Array) -> tuple[Array, list[Array | None]]:
+        """Implicit Euler along each axis in turn: the masses, and what crossed the faces."""
+        fluxes: list[Array | None] = []
+        for i, moves in enumerate(grid.moves):
+            if not moves:
+                fluxes.append(None)
+                continue
+            jumps = sg.rates(jnp.moveaxis(phi, i, 0), self.beta, grid.widths[i])
+            jumps = sg.Rates(*(dt * v for v in jumps))
+            along = sg.implicit_step(jnp.moveaxis(mass, i, 0), jumps)
+            mass = jnp.moveaxis(along, 0, i)
+            fluxes.append(jnp.moveaxis(sg.flux(along, jumps), 0, i))
+        return mass, fluxes
 
     def __call__(self, mass, first, potential, grid, dt):
-        columns = [self._column(mass, first, potential, grid, dt, steps) for steps in (1, 2, 3)]
-        finest, base = columns[-1]
-        combine = lambda weights, i: sum(w * c[1][i] for w, c in zip(weights, columns, strict=True) if w)
-        more, lower = (
-            [None if flux is None else combine(weights, i) - flux for i, flux in enumerate(base)]
-            for weights in (_COLUMNS, _LOWER)
-        )
-        new = finest + inflow(limited(finest, more), mass.shape)
-        differs = [None if a is None else a - b for a, b in zip(more, lower, strict=True)]
+        def substep(carry, sub):
+            now, high, low = carry
+            begins, part, in_high, in_low = sub
+            phi = jax.lax.cond(begins, lambda _: first, potential, now)
+            now, fluxes = self._substep(jnp.where(begins, mass, now), phi, grid, part * dt)
+            add = lambda total, weight: jax.tree.map(lambda a, b: a + weight * b, total, fluxes)
+            return (now, add(high, in_high), add(low, in_low)), None
+
+        shapes = jax.eval_shape(lambda: self._substep(mass, first, grid, dt)[1])
+        zero = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), shapes)
+        begins, *numbers = (jnp.asarray(v) for v in zip(*_SUBSTEPS, strict=True))
+        subs = (begins, *(v.astype(mass.dtype) for v in numbers))
+        (finest, high, low), _ = jax.lax.scan(substep, (mass, zero, zero), subs)
+        new = finest + inflow(limited(finest, high), mass.shape)
+        differs = [None if a is None else a - b for a, b in zip(high, low, strict=True)]
         return new, jnp.sum(jnp.abs(inflow(differs, mass.shape)))
 
     def longest(self, first, grid):
@@ -91,11 +98,9 @@ class Transport(AbstractStep):
     def _change(self, mass: Array, phi: Array, grid: Grid) -> Array:
         fluxes: list[Array | None] = []
         for i, moves in enumerate(grid.moves):
-            along, speed = (
-                jnp.moveaxis(mass, i, 0),
-                -jnp.diff(jnp.moveaxis(phi, i, 0), axis=0) / grid.widths[i] ** 2,
-            )
-            fluxes.append(jnp.moveaxis(upwind.flux(along, speed), 0, i) if moves else None)
+            speed = -jnp.diff(jnp.moveaxis(phi, i, 0), axis=0) / grid.widths[i] ** 2
+            flux = upwind.flux(jnp.moveaxis(mass, i, 0), speed)
+            fluxes.append(jnp.moveaxis(flux, 0, i) if moves else None)
         return inflow(fluxes, mass.shape)
 
     def __call__(self, mass, first, potential, grid, dt):
