@@ -35,8 +35,8 @@ def certificate(
     The step says θ_j = ∇φ(θ⁺_j), φ = |·|²/2 + τΨ_λ(·; ρ⁺). If for all pairs
     φ(θ⁺_i) ≥ φ(θ⁺_j) + ⟨θ_j, θ⁺_i − θ⁺_j⟩, the dual of the transport problem has the value of the identity,
     which is then optimal, whatever the weights. It holds wherever φ is convex, so for small τ. If it fails
-    by δ, the true W2² is at least Σ weights_j |θ⁺_j − θ_j|² − 2δ. Particles whose frozen coordinates differ are
-    of different kinds, and are not exchanged."""
+    by δ, the true W2² is at least Σ weights_j |θ⁺_j − θ_j|² − 2δ. Particles whose frozen coordinates
+    differ are of different kinds, and are not exchanged."""
     theta, moved = before.theta, after.theta
     phi = 0.5 * jnp.sum(moved**2, axis=1) + step.astype(theta.dtype) * G.potential(moved, after)
     rest = phi - jnp.sum(theta * moved, axis=1)

@@ -119,8 +119,8 @@ class JKO(AbstractDynamics):
             blur = self.blur(state)
             warnings.warn(
                 f"JKO blurs by epsilon = {blur.epsilon:.3g} a step, a diffusion of {blur.diffusion:.3g}, "
-                f"more than 1/beta = {1 / self.beta:.3g}: the result is that of a larger temperature. Use cells "
-                f"smaller than {math.sqrt(2 * self.step / self.beta):.3g}, or a larger step.",
+                f"more than 1/beta = {1 / self.beta:.3g}: the result is that of a larger temperature. Use "
+                f"cells smaller than {math.sqrt(2 * self.step / self.beta):.3g}, or a larger step.",
                 stacklevel=4,
             )
         zero = jnp.zeros((), jnp.int32)

@@ -107,7 +107,7 @@ def _newton_direction(objective: AbstractObjective, parts: Any) -> Any:
 
 
 def _line_search(objective: AbstractObjective, found: Found, direction: Any) -> tuple[Any, Array, Array]:
-    """parts + s · direction with a value that falls enough, s = 1 if it may be; and whether none was found."""
+    """parts + s · direction with a value that falls enough, s = 1 if it may be; whether none was found."""
     slope = objective.inner(found.gradient, direction)
     slack = 32 * jnp.finfo(found.value.dtype).eps * jnp.abs(found.value)  # the value's own rounding
     first = jnp.minimum(1.0, _INSIDE * objective.reach(found.parts, direction)).astype(found.value.dtype)

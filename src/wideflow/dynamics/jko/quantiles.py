@@ -118,7 +118,7 @@ class Quantiles(AbstractScheme):
         if same:
             raise ValueError(
                 f"JKO with noise on the line takes particles as quantiles of a density, but {same} of "
-                f"{state.n} are at the place of another. Start from distinct ones, such as those of law.nodes(n)."
+                f"{state.n} are at the place of another. Start from distinct ones, as law.nodes(n) has."
             )
         if isinstance(state.neuron, RadialNeuron) and (places <= 0).any():
             raise ValueError("JKO with noise needs radii > 0.")
