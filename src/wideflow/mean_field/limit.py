@@ -20,6 +20,7 @@ from ..problems.radial import RadialNeuron
 from ..problems.symmetry import NoSymmetryError
 from ..run import Run
 from ..states.starts import Law
+from .precision import double, single
 from .refinement import LEVELS, refined
 from .resolution import first_resolution
 from .solver import WORK, Solver
@@ -74,7 +75,7 @@ def limit(
         )
     if tol < _LEAST:
         raise ValueError(f"limit(tol) must be {_LEAST:.1e} or more, as a risk is rounded, got {tol:g}.")
-    single, begun = jnp.result_type(float) == jnp.float32, time.monotonic()
+    narrow, begun = jnp.result_type(float) == jnp.float32, time.monotonic()
     own, law = _coordinates(problem, start)
     if own is not problem and any(isinstance(term, Moment) for term in _terms(penalty)):
         raise ValueError(
@@ -82,8 +83,8 @@ def limit(
             "Moment that is not known. Give limit a problem.reduced(), and a Moment of its (a, s, r)."
         )
     show = sys.stderr.isatty() if progress is None else progress
-    with jax.enable_x64(True) if single else nullcontext():
-        solve = Solver(_double(own), _double(law), asked, alpha, penalty, observe, show, work)
+    with jax.enable_x64(True) if narrow else nullcontext():
+        solve = Solver(double(own), double(law), asked, alpha, penalty, observe, show, work)
         run, error, finest = refined(solve, first_resolution(law, tol), tol)
         if probes and run.status == "ok":
             run = solve(finest, probes)
@@ -99,7 +100,7 @@ def limit(
     run = replace(run, info=run.info | found, provenance=run.provenance | made)
     if run.status == "ok" and not error <= tol:
         run = replace(run, status="stalled", message=_stalled(error, tol, work))
-    return _single(run) if single else run
+    return _single(run) if narrow else run
 
 
 def _terms(penalty: AbstractFunctional | None) -> list[Any]:
@@ -136,14 +137,6 @@ def _coordinates(problem: Problem, start: Law) -> tuple[Problem, Law]:
         return problem, start
 
 
-def _cast(tree: Any, of: Any, to: Any) -> Any:
-    return jax.tree.map(lambda v: v.astype(to) if getattr(v, "dtype", None) == of else v, tree)
-
-
-def _double(tree: Any) -> Any:
-    return _cast(tree, jnp.float32, jnp.float64)
-
-
 def _single(run: Run) -> Run:
-    rows = tuple(replace(row, state=_cast(row.state, jnp.float64, jnp.float32)) for row in run.rows)
-    return replace(run, rows=rows, final=_cast(run.final, jnp.float64, jnp.float32))
+    rows = tuple(replace(row, state=single(row.state)) for row in run.rows)
+    return replace(run, rows=rows, final=single(run.final))

@@ -1,0 +1,30 @@
+"""What a distance answers: the number, its error, and how it was found."""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A distance between two measures.
+
+    `error` bounds or, where `method` says so, estimates how far `value` is from the distance of the measures
+    that were given: rounding, an unfinished solver, cells taken as atoms. That clouds are draws of some law
+    is no error of the number; only `wf.mmd` tells it apart, as `standard_error`. `square` is what `value` is
+    the root of: an unbiased estimate of it may be negative, and then `value` is 0."""
+
+    value: float
+    error: float
+    method: str
+    square: float = math.nan
+    standard_error: float | None = None
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def rooted(square: float, slack: float) -> tuple[float, float]:
+    """√square and its error, for a square known up to `slack`: |w − w'| = |w² − w'²|/(w + w'), which is at
+    most slack/w, and at most √slack."""
+    value = math.sqrt(max(square, 0.0))
+    return value, min(math.sqrt(slack), slack / value) if value > 0 else math.sqrt(slack)
