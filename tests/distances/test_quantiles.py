@@ -41,8 +41,8 @@ masses = st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6).filter(lambda v: 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(masses, st.floats(-3, 3), st.floats(0.2, 3), st.floats(-2, 2))
 def test_densities_against_moments(mass, shift, scale, place):
-    """The optimal maps are known: to a point, a translation, a dilation; each costs a second moment, which holds
-    the h²/12 within cells. Cells of no mass among them."""
+    """The optimal maps are known: to a point, a translation, a dilation; each costs a second moment, which
+    holds the h²/12 within cells. Cells of no mass among them."""
     rho = grid(mass, -1.0, 2.0)
     mean, variance = float(rho.mean()[0]), float(rho.covariance()[0, 0])
     near = lambda d, expected: abs(float(d) - expected) <= d.error + 1e-13  # and the rounding of `expected`
@@ -56,8 +56,8 @@ def test_densities_against_moments(mass, shift, scale, place):
 
 
 def test_particles_and_density_against_levels():
-    """Another way: the quantile functions by np.interp on k levels; steps of the cloud fall between two of them,
-    which costs (diameter)²/k for each of 9."""
+    """Another way: the quantile functions by np.interp on k levels; steps of the cloud fall between two of
+    them, which costs (diameter)²/k for each of 9."""
     rng = np.random.default_rng(0)
     mass, points, weights = rng.dirichlet(np.ones(12)), rng.normal(size=9), rng.dirichlet(np.ones(9))
     k = 400_000
@@ -79,8 +79,8 @@ def test_clouds_as_by_w2_line():
 
 
 def test_gaussians_on_grids_of_second_order():
-    """N(0, 1) and N(1, 2²) with exact cell masses: within a cell constant densities misplace mass by O(h²), so that
-    W2 tends to Bures' √2 like h²."""
+    """N(0, 1) and N(1, 2²) with exact cell masses: within a cell constant densities misplace mass by O(h²),
+    so that W2 tends to Bures' √2 like h²."""
     cells = np.array([24, 48, 96, 192])
     errors = [
         # boxes of 9 sd: what is outside weighs less than 1e-18; and cells that are not images of each other
@@ -93,8 +93,8 @@ def test_gaussians_on_grids_of_second_order():
 
 @pytest.mark.parametrize("n", [4, 16, 64])
 def test_draws_are_away_by_sampling(n):
-    """E W2²(μ_n, U[0, 1]) = 1/(6(n + 1)) + Σ_i ∫_{(i−1)/n}^{i/n} (i/(n + 1) − q)²dq: order statistics have mean
-    i/(n + 1) and variance i(n + 1 − i)/((n + 1)²(n + 2))."""
+    """E W2²(μ_n, U[0, 1]) = 1/(6(n + 1)) + Σ_i ∫_{(i−1)/n}^{i/n} (i/(n + 1) − q)²dq: order statistics have
+    mean i/(n + 1) and variance i(n + 1 − i)/((n + 1)²(n + 2))."""
     i = np.arange(1, n + 1)
     exact = 1 / (6 * (n + 1)) + np.sum((i / (n + 1) - (i - 0.5) / n) ** 2) / n + 1 / (12 * n**2)
     rng = np.random.default_rng(n)

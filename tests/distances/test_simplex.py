@@ -17,12 +17,12 @@ def by_assignment(x, y):
     return np.sqrt(cost[linear_sum_assignment(cost)].mean())
 
 
-@pytest.mark.parametrize("D", [1, 2, 5])
-def test_against_assignment(D):
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_against_assignment(dim):
     """Between equal numbers of equal atoms a permutation is optimal: another algorithm of another library."""
-    rng = np.random.default_rng(D)
+    rng = np.random.default_rng(dim)
     for n in (1, 2, 60):
-        x, y = rng.normal(size=(n, D)), 3 + 2 * rng.normal(size=(n, D))
+        x, y = rng.normal(size=(n, dim)), 3 + 2 * rng.normal(size=(n, dim))
         found = w2(x, y, "simplex")
         assert abs(found.value - by_assignment(x, y)) <= found.error + 1e-13
         assert found.error < 1e-10 and found.method == "network simplex"
@@ -45,8 +45,8 @@ def test_on_the_line_against_quantiles():
 
 
 def test_gradient_of_a_convex_function_is_optimal():
-    """y = m + Tx, T symmetric and positive: between a cloud and its image W2² is the mean of |x − y|². For a draw
-    of N(0, I) that is Bures' distance to N(m, T²) within standard errors."""
+    """y = m + Tx, T symmetric and positive: between a cloud and its image W2² is the mean of |x − y|². For a
+    draw of N(0, I) that is Bures' distance to N(m, T²) within standard errors."""
     rng = np.random.default_rng(4)
     T, m = np.array([[1.5, 0.4], [0.4, 0.6]]), np.array([1.0, -0.5])
     x = rng.normal(size=(400, 2))
@@ -62,8 +62,8 @@ def test_gradient_of_a_convex_function_is_optimal():
 
 
 def test_gaussians_from_independent_draws():
-    """|W2(μ_n, ν_n) − W2| ≤ W2(μ_n, μ) + W2(ν_n, ν), which W2(μ_n, μ'_n) of two more draws estimates from above:
-    E W2(μ_n, μ) ≤ E W2(μ_n, μ'_n) by convexity."""
+    """|W2(μ_n, ν_n) − W2| ≤ W2(μ_n, μ) + W2(ν_n, ν), which W2(μ_n, μ'_n) of two more draws estimates from
+    above: E W2(μ_n, μ) ≤ E W2(μ_n, μ'_n) by convexity."""
     rng = np.random.default_rng(5)
     draw = lambda: rng.normal(size=(500, 2))
     other = lambda: np.array([2.0, 0.0]) + draw() * np.array([2.0, 0.5])

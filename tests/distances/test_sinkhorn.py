@@ -11,16 +11,16 @@ from wideflow.distances.w2 import w2
 NEURON = wf.CustomNeuron(lambda x, t: t @ x, 2)
 
 
-def clouds(D=2, n=60, m=45, seed=0):
+def clouds(dim=2, n=60, m=45, seed=0):
     rng = np.random.default_rng(seed)
-    x = np.sign(rng.normal(size=(n, 1))) + 0.4 * rng.normal(size=(n, D))
-    return x, 0.5 + rng.normal(size=(m, D)), (rng.dirichlet(np.ones(n)), None)
+    x = np.sign(rng.normal(size=(n, 1))) + 0.4 * rng.normal(size=(n, dim))
+    return x, 0.5 + rng.normal(size=(m, dim)), (rng.dirichlet(np.ones(n)), None)
 
 
 @pytest.mark.parametrize("options", [{}, {"epsilon": 0.3}, {"epsilon": 0.01}, {"debiased": True}], ids=str)
-@pytest.mark.parametrize("D", [1, 2, 6])
-def test_bounds_hold_the_exact_value(D, options):
-    x, y, weights = clouds(D)
+@pytest.mark.parametrize("dim", [1, 2, 6])
+def test_bounds_hold_the_exact_value(dim, options):
+    x, y, weights = clouds(dim)
     exact = float(w2(x, y, "simplex", weights=weights))
     found = w2(x, y, "sinkhorn", weights=weights, **options)
     assert abs(found.value - exact) <= found.error
@@ -38,8 +38,8 @@ def test_bounds_hold_when_it_is_stopped(iterations):
 
 
 def test_error_falls_with_epsilon():
-    """Between smooth densities the plan's cost is too large by about Dε/2, D = 2, so that the error of W2 is of first
-    order as long as the blur √ε is wider than the gaps between points."""
+    """Between smooth densities the plan's cost is too large by about Dε/2, D = 2, so that the error of W2 is
+    of first order as long as the blur √ε is wider than the gaps between points."""
     axis = (np.arange(20) + 0.5) / 20
     x = np.stack([v.ravel() for v in np.meshgrid(axis, axis)], axis=1)
     y = x**2 + 0.3 * x  # the gradient of a convex function, so optimal

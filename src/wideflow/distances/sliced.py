@@ -29,8 +29,9 @@ def w2_by_slices(one: Atoms, two: Atoms, *, key: Any, directions: int = 200) -> 
     check_key("key", key)
     directions = count("directions", directions, least=2)
     x, y, apart = centred(one, two)
-    lines = np.asarray(jax.random.normal(key, (directions, one.D)), np.float64)
-    lines /= np.linalg.norm(lines, axis=1, keepdims=True)
+    with jax.enable_x64(True):  # the same draws whatever the default
+        drawn = np.asarray(jax.random.normal(key, (directions, one.D)))
+    lines = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
     squares = np.array([_along(x, y, u) for u in lines])
     square = apart / one.D + float(squares.mean())
     spread = float(squares.std(ddof=1)) / math.sqrt(directions)
