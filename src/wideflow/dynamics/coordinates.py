@@ -33,9 +33,9 @@ def chosen(on: tuple[str, ...], neuron: AbstractNeuron, D: int) -> np.ndarray:  
         if not here.any():
             listed = ", ".join(known if len(known) < 12 else dict.fromkeys(parts))
             hint = nearest(name, known)
-            raise ValueError(f"noise_on = {name!r} is no coordinate of {neuron!r}; there are {listed}.{hint}")
+            raise ValueError(f"noise_on = {name!r} is no coordinate of this neuron; it has {listed}.{hint}")
         if not trained[here].all():
-            raise ValueError(f"noise_on = {name!r} is not trained in {neuron!r}, so that no noise moves it.")
+            raise ValueError(f"noise_on = {name!r} is not trained in this neuron: no noise moves it.")
         mask[here] = 1.0
     return mask
 

@@ -40,8 +40,8 @@ def WassersteinFisherRao(  # noqa: N802
 
     Of order 1 in η for ∂tρ = ∇·(ρ∇Ψ_λ) − κρ(Ψ_λ − ∫Ψ_λ dρ), along which
     dF/dt = −∫|∇Ψ_λ|²dρ − κ Var_ρ Ψ_λ. Mass goes to where Ψ_λ is low without crossing what lies between;
-    κ = 0 is `wf.GradientDescent`. The total mass stays 1. As a mirror step (see `wf.FisherRao`) its divergence
-    is the sum of both, W2²/2 for positions and KL/κ for masses."""
+    κ = 0 is `wf.GradientDescent`. The total mass stays 1. As a mirror step (see `wf.FisherRao`) its
+    divergence is the sum of both, W2²/2 for positions and KL/κ for masses."""
     reaction = positive("reaction", reaction, zero=True)
     total = confining(functional, beta=math.inf, decay=decay)
     sources = ("chizat2018", "chizat2022b")
