@@ -39,7 +39,7 @@ def erf():
     return _erf()
 
 
-@pytest.mark.parametrize(("w", "cells"), [([0.7], (40, 80, 160)), ([0.7, -0.4], (24, 48, 96))])
+@pytest.mark.parametrize(("w", "cells"), [([0.7], (30, 60, 120)), ([0.7, -0.4], (24, 48))])
 def test_the_gaussian_fixed_point_to_second_order(w, cells):
     """The density in L1 and the covariance to h²; mean and F, by the trapezoidal rule's accuracy for analytic
     functions, to rounding once h is below the standard deviation."""
@@ -58,7 +58,7 @@ def test_the_gaussian_fixed_point_to_second_order(w, cells):
         exact = exact + h**2 / 24 * laplacian
         errors.append(float(jnp.sum(jnp.abs(rho.density - exact)) * rho.volume))
         spreads.append(float(jnp.abs(rho.covariance() - variance * jnp.eye(len(w))).max()))
-        np.testing.assert_allclose(rho.mean(), mean, atol=1e-8)  # e^{−2π²σ²/h²} at σ = 1, h = 0.75
+        np.testing.assert_allclose(rho.mean(), mean, atol=1e-8)  # e^{−2π²σ²/h²} at σ = 1, h = 0.75: 6e-16
         assert abs(found.free_energy - free_energy) < 1e-8
         # ½|w* − m|²: the Gauss rule of order 4 is exact for it
         assert abs(found.risk - 0.5 * np.sum((np.asarray(w) - mean) ** 2)) < 1e-8
@@ -69,11 +69,11 @@ def test_the_gaussian_fixed_point_to_second_order(w, cells):
 
 @pytest.mark.parametrize("beta", [1e-3, 1e3])
 def test_very_hot_and_very_cold(beta):
-    """The box follows the standard deviation 1/√(βλ); h is a sixth of it, so that all is exact to rounding."""
+    """The box follows the standard deviation 1/√(βλ); h is 0.15 of it: all is exact to rounding."""
     R, law = _linear([0.7])
     mean, variance, free_energy = _closed_form([0.7], beta)
     size = 9 * np.sqrt(variance)
-    start = wf.on_grid(lambda theta: jnp.ones(()), mean - size, mean + size, 108, neuron=law.neuron)
+    start = wf.on_grid(lambda theta: jnp.ones(()), mean - size, mean + size, 120, neuron=law.neuron)
     found = gibbs(R, beta=beta, decay=_DECAY, on=start)
     assert found.converged
     h = float(start.widths[0])
@@ -91,21 +91,21 @@ def test_reduced_coordinates_carry_the_area_of_spheres():
     R, start = wf.Risk(problem.reduced(), wf.Quadrature(4)), law.reduced()
     mean, variance, free_energy = _closed_form([1.0, 0, 0, 0, 0])
     gaps = []
-    for n in (40, 80):
+    for n in (20, 40):
         found = gibbs(R, beta=_BETA, decay=_DECAY, on=wf.on_grid(start, [-8.0, 0.0], [8.0, 8.0], n))
         rho = found.density
         exact = np.diff(chi(4).cdf(np.asarray(rho.edges(1)) / np.sqrt(variance)))
         gaps.append(np.abs(np.asarray(rho.mass.sum(axis=0)) - exact).sum())
-        assert abs(float(rho.mean()[0]) - mean[0]) < 1e-8  # h = 0.4σ and less: e^{−2π²/0.16}
+        assert abs(float(rho.mean()[0]) - mean[0]) < 1e-8  # h = 0.8σ and less: e^{−2π²/0.64} = 4e-14
         assert found.converged and found.boundary_mass < 1e-8
     assert np.log2(gaps[0] / gaps[1]) > 1.8, gaps
-    # r³e^{−r²/2} is odd about 0: the trapezoidal rule at half steps errs by O(h⁴), here 0.1⁴/β
-    assert abs(found.free_energy - free_energy) < 1e-4
+    # r³e^{−r²/2} is odd about 0: the trapezoidal rule at half steps errs by O(h⁴), here 0.2⁴/β = 8e-4
+    assert abs(found.free_energy - free_energy) < 8e-4
 
 
 def test_five_starts_one_measure(erf):
     R, law = erf
-    found = gibbs(R, beta=20.0, decay=0.1, on=wf.on_grid(law, -8.0, 8.0, 48), starts=5)
+    found = gibbs(R, beta=20.0, decay=0.1, on=wf.on_grid(law, -8.0, 8.0, 40), starts=5)
     assert len(found.iterations) == 5 and found.converged
     # each start is within its residual of ρ* in L²(ρ) of log ρ, hence in L1
     assert found.spread <= 4 * 1e-10
@@ -129,7 +129,7 @@ def test_the_fixed_point_by_another_way(erf):
     """Damped iteration ρ ← (1 − s)ρ + s exp(−β(V + Uρ + λ|θ|²/2))/Z with the tables V and U in NumPy."""
     R, law = erf
     beta, decay = 3.0, 0.3
-    found = gibbs(R, beta=beta, decay=decay, on=wf.on_grid(law, -5.0, 5.0, 24))
+    found = gibbs(R, beta=beta, decay=decay, on=wf.on_grid(law, -6.0, 6.0, 24))
     theta = np.asarray(found.density.theta)
     nodes = R.ways[-1].nodes
     features = np.asarray(law.neuron.features(law.neuron.unpack(jnp.asarray(theta)), nodes.x))
@@ -144,7 +144,7 @@ def test_the_fixed_point_by_another_way(erf):
 
 
 def test_the_tolerance_is_kept_and_bounds_the_error(erf):
-    """Errors in L1 against a solution at 1e-13: each at most its tolerance, though stopped as early as can be."""
+    """Errors in L1 against a solution at 1e-13: each at most its tolerance, by which it was stopped."""
     R, law = erf
     grid = wf.on_grid(law, -8.0, 8.0, 40)
     settings = {"beta": 20.0, "decay": 0.1, "on": grid, "starts": 2}
@@ -172,15 +172,17 @@ def test_a_wide_range_of_temperatures(erf, beta):
 def test_what_cannot_be_reached_is_said():
     """At β = 1e8 log ρ is rounded to about 1e-16 β |Ψ|, which is above the least tolerance."""
     R, law = _linear([0.7])
-    with pytest.warns(UserWarning, match="residual .* not 1e-14"):
-        found = gibbs(R, beta=1e8, decay=0.5, on=wf.on_grid(law, -5.0, 5.0, 50), tol=1e-14)
+    start = wf.on_grid(law, -6.0, 6.0, 60)
+    with pytest.warns(UserWarning, match="not 1e-14"):
+        found = gibbs(R, beta=1e8, decay=0.5, on=start, tol=1e-14)
     assert found.status == "stalled" and not found.converged and "residual" in found.message
 
 
 def test_a_small_box_is_said():
     R, law = _linear([0.7])
+    start = wf.on_grid(lambda theta: jnp.ones(()), -3.0, 3.0, 60, neuron=law.neuron)
     with pytest.warns(UserWarning, match="outermost cells"):
-        found = gibbs(R, beta=_BETA, decay=_DECAY, on=wf.on_grid(law, -3.0, 3.0, 50))
+        found = gibbs(R, beta=_BETA, decay=_DECAY, on=start)
     assert found.boundary_mass > 1e-4 and found.converged
 
 
@@ -202,10 +204,10 @@ def test_other_losses_and_scales():
 def test_coordinates_that_are_not_trained_keep_their_law():
     """a is drawn once and kept: each value of a has its own Boltzmann law of w, with the mass it had."""
     problem = wf.Problem(
-        x=wf.Gaussian(1), target=lambda x: jnp.sin(2 * x[0]), neuron=wf.Neuron("erf", output="fixed")
+        x=wf.Gaussian(1), target=lambda x: jnp.sin(2 * x[0]), neuron=wf.Neuron("erf", output="frozen")
     )
     R = wf.Risk(problem, wf.Quadrature(20))
-    start = wf.on_grid(wf.init(problem, a=wf.Uniform(1.0), w=1.0), [-2.0, -6.0], [2.0, 6.0], (8, 40))
+    start = wf.on_grid(wf.init(problem, a=wf.Uniform(-1.0, 1.0), w=1.0), [-2.0, -6.0], [2.0, 6.0], (8, 40))
     assert start.moves == (False, True)
     found = gibbs(R, beta=10.0, decay=0.5, on=start)
     rho = found.density
@@ -263,7 +265,7 @@ def test_particles_that_are_not_at_rest_are_said_to_be():
         ({"beta": float("inf")}, "beta"),
         ({"decay": -1.0}, "decay"),
         ({"tol": 1e-20}, "tol"),
-        ({"on": None}, "wf.on_grid"),
+        ({"on": None}, "on_grid"),
         ({"starts": 1}, "starts"),
         ({"starts": 99}, "5 starts of its own"),
         ({"starts": ["x", "y"]}, "on the grid"),
@@ -281,5 +283,5 @@ def test_particles_need_a_step_and_a_time():
     R, law = _linear([0.7])
     with pytest.raises(ValueError, match="step"):
         gibbs(R, beta=1.0, decay=0.5, on=law.sample(jr.key(0), 10))
-    with pytest.raises(ValueError, match="wf.Problem"):
+    with pytest.raises(ValueError, match="must be a wf"):
         gibbs("R", beta=1.0, decay=0.5, on=law.sample(jr.key(0), 10))

@@ -19,7 +19,7 @@ class Iterate(NamedTuple):
     """A potential φ on the cells with what is known of ρ = exp(−βφ)/Z."""
 
     phi: Float[Array, "..."]
-    residual: Float[Array, ""]  # √∫(log ρ + βΨ_λ(·; ρ) + log Z)² dρ
+    residual: Float[Array, ""]  # √∫(log ρ + βΨ_λ + log Z)², over max(ρ, e^{−βΨ_λ}/Z)
     largest: Float[Array, ""]  # the largest |log ρ + βΨ_λ + log Z| over the cells
     free_energy: Float[Array, ""]
     taken: Float[Array, ""]  # length of the Newton step that led here, 0 if none lowered F
@@ -60,9 +60,14 @@ class Boltzmann(eqx.Module):
     def iterate(self, phi: Array, taken: Any = 1.0) -> Iterate:
         """φ with its residual and free energy."""
         rho = self.density(phi)
-        gap = self.beta * self._centred(rho.mass, phi - self.potential(rho))
-        residual = jnp.sqrt(jnp.sum(rho.mass * gap**2))
-        return Iterate(phi, residual, jnp.max(jnp.abs(gap)), self.free_energy(rho), jnp.asarray(taken))
+        psi = self.potential(rho)
+        gap = self.beta * self._centred(rho.mass, phi - psi)
+        # a ρ that sits in one wrong cell has no gap there: its image elsewhere has
+        both = jnp.maximum(rho.mass, self.density(psi).mass)
+        residual = jnp.sqrt(jnp.sum(both * gap**2))
+        return Iterate(
+            phi, residual, jnp.max(jnp.abs(gap)), self.free_energy(rho), jnp.asarray(taken, phi.dtype)
+        )
 
     def direction(self, phi: Array, residual: Array) -> tuple[Array, Array]:
         """Newton's δ, and the slope of F along it."""
@@ -95,9 +100,16 @@ class Boltzmann(eqx.Module):
 
 
 @eqx.filter_jit
-def first(equation: Boltzmann, log_density: Array) -> Iterate:
-    """The iterate of a density that is given by its logarithm."""
-    return equation.iterate(-log_density / equation.beta)
+def warmth(equation: Boltzmann, log_density: Array) -> Array:
+    """A β at which the landscape of the density that is given by its logarithm is almost flat."""
+    rho = equation.density(-log_density / equation.beta)
+    return 1 / jnp.maximum(jnp.std(equation.potential(rho)), 1 / equation.beta)
+
+
+@eqx.filter_jit
+def at(equation: Boltzmann, phi: Array) -> Iterate:
+    """The iterate of a potential."""
+    return equation.iterate(phi)
 
 
 @eqx.filter_jit
@@ -107,20 +119,19 @@ def advance(equation: Boltzmann, now: Iterate) -> Iterate:
     delta, slope = equation.direction(now.phi, now.residual)
     rounding = 64 * jnp.finfo(now.phi.dtype).eps * (1 + jnp.abs(now.free_energy))
 
-    def good(size, after):
-        falls = after.free_energy <= now.free_energy + _ARMIJO * size * slope
-        flat = (-slope <= rounding) & (after.residual < now.residual)
-        return falls & (-slope > rounding) | flat
+    def good(after):
+        falls = after.free_energy <= now.free_energy + _ARMIJO * after.taken * slope - rounding
+        flat = jnp.abs(after.free_energy - now.free_energy) <= rounding
+        return falls | (flat & (after.residual < now.residual))
 
     def shorten(carry):
-        size, _, tries = carry
-        return 0.5 * size, equation.iterate(now.phi + 0.5 * size * delta, 0.5 * size), tries + 1
+        tries, size, _ = carry
+        return tries + 1, 0.5 * size, equation.iterate(now.phi + size * delta, size)
 
     def again(carry):
-        size, after, tries = carry
-        return ~good(size, after) & (tries < _HALVINGS)
+        tries, _, after = carry
+        return (tries == 0) | ((tries < _HALVINGS) & ~good(after))
 
-    one = jnp.ones((), now.phi.dtype)
-    size, after, _ = jax.lax.while_loop(again, shorten, (one, equation.iterate(now.phi + delta, one), 0))
-    kept = good(size, after)
-    return jax.tree.map(lambda new, old: jnp.where(kept, new, old), after, now._replace(taken=0.0 * one))
+    none = now._replace(taken=jnp.zeros((), now.phi.dtype))
+    after = jax.lax.while_loop(again, shorten, (0, jnp.ones((), now.phi.dtype), none))[2]
+    return jax.tree.map(lambda new, old: jnp.where(good(after), new, old), after, none)

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,12 +22,13 @@ from ..functionals.risk import Risk
 from ..problems.problem import Problem
 from ..states.grid import GridDensity
 from ..states.particles import Particles
-from .boltzmann import Boltzmann, Iterate, advance, first
+from .boltzmann import Boltzmann, Iterate, advance, at, warmth
 from .precision import double, single
 from .stationary import GibbsCloud, stationary_cloud
 
 _LEAST = 1e-14  # of a tolerance
-_STEPS = 300  # of Newton's method
+_STEPS = 200  # of Newton's method at one β
+_COOLING, _ROUGH = 4.0, 0.1  # from one β to the next; residual at which that is done
 _AT_BOUNDARY = 1e-6  # mass in the outermost cells that is worth a warning
 _COARSE = 1.0  # h√I: for a Gaussian, a cell as wide as its standard deviation
 _PART = 0.125  # width of a concentrated start, as a share of the box
@@ -37,9 +39,9 @@ class Gibbs:
     """ρ* ∝ exp(−βΨ_λ(θ; ρ*)) on a grid.
 
     - `density`: ρ*; `risk` its R, `free_energy` its F = R/α² + (λ/2)∫|θ|²dρ − S/β.
-    - `residual`: of the worst start, √∫(log ρ + βΨ_λ(·; ρ) + log Z)²dρ. It bounds the error of log ρ in that
-      norm too, as the equation's derivative is ≥ 1 (the grid's own error apart). `largest`: the same as the
-      largest over all cells, however little mass they have.
+    - `residual`: of the worst start, √∫(log ρ + βΨ_λ(·; ρ) + log Z)²dρ (ρ and its image exp(−βΨ_λ)/Z, the
+      larger in each cell). Near ρ* it bounds the error of log ρ in that norm, as the equation's derivative
+      is ≥ 1 (the grid's own error apart). `largest`: the largest of |…| over all cells, even empty ones.
     - `iterations`: Newton steps from each start.
     - `spread`: the largest L1 distance between what was reached from any two starts; ρ* is unique where R is
       convex, so it is of the size of the residual if all is well.
@@ -127,12 +129,14 @@ def _on_grid(
     total = confining(functional, beta=beta, decay=decay)
     equation = traced(Boltzmann(total, grid, jnp.asarray(beta), moving))
     ends, steps = zip(*(_solved(equation, start, tol) for start in _starts(grid, starts)), strict=True)
-    densities = [equation.density(end.phi) for end in ends]
+    densities = [_density(equation, end.phi) for end in ends]
     worst = max(ends, key=lambda end: float(end.residual))
     density = densities[int(np.argmin([float(end.residual) for end in ends]))]
     spread = max((float(jnp.sum(jnp.abs(a.mass - b.mass))) for a, b in itertools.combinations(densities, 2)))
     residual, boundary = float(worst.residual), float(density.boundary_mass())
     coarse = _coarseness(density, moving)
+    F = FreeEnergy(functional, beta=beta, decay=decay)
+    risk, free_energy = _values(traced(functional), traced(F), density)
     return Gibbs(
         density=density,
         beta=beta,
@@ -140,8 +144,8 @@ def _on_grid(
         residual=residual,
         largest=float(worst.largest),
         iterations=tuple(steps),
-        risk=float(functional.value(density)),
-        free_energy=float(FreeEnergy(functional, beta=beta, decay=decay).energy(density)),
+        risk=float(risk),
+        free_energy=float(free_energy),
         spread=spread,
         boundary_mass=boundary,
         coarseness=coarse,
@@ -150,9 +154,28 @@ def _on_grid(
     )
 
 
+_density = eqx.filter_jit(lambda equation, phi: equation.density(phi))
+_values = eqx.filter_jit(lambda risk, energy, rho: (risk.value(rho), energy.energy(rho)))
+
+
 def _solved(equation: Boltzmann, log_density: Array, tol: float) -> tuple[Iterate, int]:
-    """Newton's method until the tolerance holds or no step helps any more."""
-    now, steps = first(equation, log_density), 0
+    """Newton's method, first at a small β, where it goes straight to the solution, then at larger ones, each
+    from the φ before: at a large β at once ρ would be caught in single cells on its way."""
+    target, beta = float(equation.beta), float(warmth(equation, log_density))
+    phi, steps = -log_density / beta, 0
+    while True:
+        final = beta >= target
+        stage = eqx.tree_at(lambda e: e.beta, equation, jnp.asarray(min(beta, target)))
+        now, taken = _newton(stage, phi, tol if final else _ROUGH)
+        phi, steps = now.phi, steps + taken
+        if final:
+            return now, steps
+        beta *= _COOLING
+
+
+def _newton(equation: Boltzmann, phi: Array, tol: float) -> tuple[Iterate, int]:
+    """Steps until the tolerance holds or none helps any more."""
+    now, steps = at(equation, phi), 0
     while float(now.residual) > tol and steps < _STEPS:
         after = advance(equation, now)
         if float(after.taken) == 0.0:
@@ -167,7 +190,7 @@ def _starts(grid: GridDensity, starts: Any) -> list[Array]:
         wrong = [s for s in starts if not (isinstance(s, GridDensity) and s.mass.shape == grid.mass.shape)]
         if wrong or len(starts) < 2:
             raise ValueError(
-                "gibbs(starts) must be a number or two or more wf.GridDensity on the grid of `on`, of shape "
+                "gibbs(starts) must be a number, or two or more wf.GridDensity on the grid of `on`, of shape "
                 f"{grid.mass.shape}, got {starts!r}."
             )
         return [_log(double(s)) for s in starts]
