@@ -139,3 +139,23 @@ def slope(x, y, sd=None):
     centred = x - np.average(x, weights=weights)
     fitted = np.sum(weights * centred * logs) / np.sum(weights * centred**2)
     return (fitted, 1 / np.sqrt(np.sum(weights * centred**2))) if sd is not None else fitted
+
+
+def gaussian_jko_step(mean, sd, w_star, step, decay=0.0, beta=np.inf):
+    """One minimising movement of case 1 from N(mean, sd²) (independent coordinates), known in closed form.
+
+    For ρ⁺ = N(m, diag s²) and ρ = N(m_k, diag s_k²), W2² = |m − m_k|² + Σ(s_i − s_k,i)², and
+    F = ½|w* − m|² + (λ/2)(|m|² + Σs_i²) − β⁻¹Σ log s_i + const. The minimum has
+    m = (m_k + τw*)/(1 + τ(1 + λ)) and λs − 1/(βs) + (s − s_k)/τ = 0, so (1 + τλ)s² − s_k s − τ/β = 0, s > 0.
+    No other law is better: with T affine from ρ⁺ to ρ, ∇(Ψ_λ + β⁻¹ log ρ⁺)(θ) = (T(θ) − θ)/τ for all θ."""
+    mean, sd, w_star = (np.asarray(v, float) for v in (mean, sd, w_star))
+    shrink = 1 + step * decay
+    spread = (sd + np.sqrt(sd**2 + 4 * shrink * step / beta)) / (2 * shrink)
+    return (mean + step * w_star) / (1 + step * (1 + decay)), spread
+
+
+def gaussian_flow(mean, sd, w_star, t, decay, beta):
+    """Mean and standard deviation of case 1's flow from N(mean, sd²), decay > 0."""
+    fixed, fades = w_star / (1 + decay), np.exp(-2 * decay * t)
+    m = fixed + (mean - fixed) * np.exp(-(1 + decay) * t)
+    return m, np.sqrt(sd**2 * fades + (1 - fades) / (beta * decay))
