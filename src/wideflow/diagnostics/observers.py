@@ -1,0 +1,100 @@
+"""Ready-made observers fn(t, state) for `wf.evolve(observe={…})`, of measures of neurons."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from .._checks import nearest
+from .._tracing import traced
+from ..functionals.base import AbstractFunctional
+from ..states.grid import GridDensity
+from ..states.particles import Particles
+
+By = Literal["l1", "kl", "w2"]
+
+
+def mass(t: float, state: Any) -> Array:
+    """∫dρ, which every dynamics here but birth and death keeps at 1."""
+    return jnp.sum(state.weights)
+
+
+def second_moment(t: float, state: Any) -> Array:
+    """∫|θ|²dρ over the trained coordinates."""
+    return 2 * state.second_moment()
+
+
+@dataclass(frozen=True)
+class Observed:
+    """`energy` of a functional, such as wf.FreeEnergy(R, beta=…, decay=…), along a run."""
+
+    functional: AbstractFunctional
+
+    def __call__(self, t: float, state: Any) -> Array:
+        return _energy(traced(self.functional), state)
+
+
+_energy = eqx.filter_jit(lambda functional, state: functional.energy(state))
+
+
+@dataclass(frozen=True)
+class DistanceTo:
+    """How far a state is from a measure such as ρ*: "l1" ∫|ρ − ρ*| and "kl" ∫ρ log(ρ/ρ*) between densities on
+    one grid, "w2" between any two. Made by `wf.distance_to`."""
+
+    reference: Any
+    by: By
+
+    def __call__(self, t: float, state: Any) -> Any:
+        if self.by == "w2":
+            from ..distances.w2 import w2
+
+            return float(w2(state, self.reference).value)
+        _check_grid(self.reference, state)
+        return (_l1 if self.by == "l1" else _kl)(state.mass, self.reference.mass)
+
+
+def distance_to(target: Any, by: By = "l1") -> DistanceTo:
+    """The observer of the distance to `target`: what `wf.gibbs` returned, or a state. To ρ* it is l1²/2 ≤ kl ≤
+    β(F(ρ) − F*)."""
+    if by not in get_args(By):
+        raise ValueError(
+            f"distance_to(by) must be one of {get_args(By)}, got {by!r}.{nearest(by, get_args(By))}"
+        )
+    reference = getattr(target, "state", target)
+    if not isinstance(reference, GridDensity | Particles):
+        raise ValueError(
+            "distance_to(target) takes wf.gibbs(…), a wf.GridDensity or wf.Particles, got a "
+            f"{type(target).__name__}."
+        )
+    if by != "w2" and not isinstance(reference, GridDensity):
+        raise ValueError(f'distance_to(by="{by}") needs densities on one grid; for particles use by="w2".')
+    return DistanceTo(reference, by)
+
+
+def _check_grid(reference: GridDensity, state: Any) -> None:
+    same = isinstance(state, GridDensity) and state.mass.shape == reference.mass.shape
+    ends = same and all(
+        np.allclose(getattr(state, name), getattr(reference, name)) for name in ("low", "high")
+    )
+    if not ends:
+        raise ValueError(
+            "The two densities must be on one grid (low, high and cells alike); otherwise use "
+            'wf.distance_to(…, by="w2").'
+        )
+
+
+@eqx.filter_jit
+def _l1(mass: Array, other: Array) -> Array:
+    return jnp.sum(jnp.abs(mass - other))
+
+
+@eqx.filter_jit
+def _kl(mass: Array, other: Array) -> Array:
+    """∞ where ρ has mass that the other does not."""
+    seen = mass > 0
+    ratio = jnp.log(jnp.where(seen, mass, 1.0)) - jnp.log(jnp.where(seen, other, 1.0))
+    return jnp.sum(jnp.where(seen, mass * ratio, 0.0))
