@@ -133,7 +133,7 @@ def test_the_weak_form_on_a_grid_to_second_order(linear):
 
 
 def test_the_weak_form_of_noisy_particles_in_standard_errors(linear):
-    """What is left is a martingale of known variance: standardised, each of the 3 tests has mean square 1 over
+    """What is left is a martingale of known variance: standardised, each of 3 tests has mean square 1 over
     40 independent intervals, with a standard error of √(2/40); four of them are allowed."""
     problem, R = linear
     cloud = wf.init(problem, theta=wf.Normal(-1.0, 0.5)).sample(jr.key(0), 300)
@@ -178,8 +178,8 @@ def test_what_observers_see(flown):
 
 
 def test_the_rate_of_the_grid_flow_is_above_what_is_guaranteed(linear, flown):
-    """The covariance comes to rest as e^{−2λt}, F as its square: 4λ = 2; the mean as e^{−(1+λ)t}: 3. The slower
-    one is left late, and Bakry–Émery guarantees 2λ = 1."""
+    """The covariance comes to rest as e^{−2λt}, F as its square: 4λ = 2; the mean as e^{−(1+λ)t}: 3. The
+    slower one is left late, and Bakry–Émery guarantees 2λ = 1."""
     run, rest = flown
     found = decay_rate(run.t, run["F"], rest.free_energy)
     exact = min(2 * (1 + _DECAY), 4 * _DECAY)

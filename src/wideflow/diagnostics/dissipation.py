@@ -50,7 +50,7 @@ class Dissipation:
 
 
 @eqx.filter_jit
-def _on_grid(total: AbstractFunctional, rho: GridDensity, beta: Array, noisy: bool) -> Float[Array, ""]:
+def _on_grid(total: AbstractFunctional, rho: Any, beta: Array, noisy: bool) -> Float[Array, ""]:
     psi = total.potential(rho.theta, rho).reshape(rho.mass.shape)
     lost = jnp.zeros((), rho.dtype)
     for i, moves in enumerate(rho.moves):

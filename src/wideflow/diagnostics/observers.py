@@ -58,7 +58,7 @@ class DistanceTo:
 
 
 def distance_to(target: Any, by: By = "l1") -> DistanceTo:
-    """The observer of the distance to `target`: what `wf.gibbs` returned, or a state. To ρ* it is l1²/2 ≤ kl ≤
+    """The observer of the distance to `target`: what `wf.gibbs` returned, or a state. To ρ*, l1²/2 ≤ kl ≤
     β(F(ρ) − F*)."""
     if by not in get_args(By):
         raise ValueError(

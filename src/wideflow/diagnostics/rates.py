@@ -28,8 +28,8 @@ class Rate(NamedTuple):
 def decay_rate(t: Any, energy: Any, least: float, *, floor: float | None = None) -> Rate:
     """The rate of F − F* from its values `energy` at the times t, `least` = F* (such as
     `wf.gibbs(…).free_energy`): a line through log(F − F*) over the longest late stretch on which it is
-    one: where the slopes of its two halves differ by less than a twentieth. Values of F − F* below `floor` are
-    rounding or the error of F*; by default 1e-9 of the largest |F|."""
+    one: where the slopes of its two halves differ by less than a twentieth. Values of F − F* below `floor`
+    are rounding or the error of F*; by default 1e-9 of the largest |F|."""
     t, energy = finite("decay_rate(t)", t).astype(float), finite("decay_rate(energy)", energy).astype(float)
     if t.shape != energy.shape or t.ndim != 1:
         raise ValueError(f"decay_rate needs vectors of one length, got {t.shape} and {energy.shape}.")
@@ -67,8 +67,8 @@ def _line(t: np.ndarray, height: np.ndarray, straight: bool) -> Rate:
 
 def log_sobolev_constant(beta: float, decay: float, oscillation: float = 0.0) -> float:
     """ϱ = βλ e^{−β osc Ψ} (Bakry–Émery for the quadratic, Holley–Stroock for a bounded Ψ/α, osc its
-    oscillation sup − inf), with KL ≤ I/(2ϱ) for every Gibbs measure ∝ exp(−β(Ψ/α + λ|θ|²/2)). A Ψ that is convex needs no
-    oscillation: there ϱ ≥ βλ."""
+    oscillation sup − inf), with KL ≤ I/(2ϱ) for every Gibbs measure ∝ exp(−β(Ψ/α + λ|θ|²/2)). Where Ψ is
+    convex, ϱ ≥ βλ whatever it oscillates."""
     beta, decay = positive("beta", beta), positive("decay", decay)
     return beta * decay * math.exp(-beta * positive("oscillation", oscillation, zero=True))
 

@@ -47,11 +47,11 @@ class Boltzmann(eqx.Module):
         share = jax.nn.softmax(-self.beta * phi, axis=self.moving)
         return self.grid.with_mass(share * self._sum(self.grid.mass))
 
-    def potential(self, rho: GridDensity) -> Float[Array, "..."]:
+    def potential(self, rho: Any) -> Float[Array, "..."]:
         """Ψ_λ on the cells."""
         return self.functional.potential(self.grid.theta, rho).reshape(self.grid.mass.shape)
 
-    def free_energy(self, rho: GridDensity) -> Float[Array, ""]:
+    def free_energy(self, rho: Any) -> Float[Array, ""]:
         """F up to what does not depend on the law of the trained coordinates."""
         mass = rho.mass
         entropy = -jnp.sum(jnp.where(mass > 0, mass * jnp.log(jnp.where(mass > 0, rho.density, 1.0)), 0.0))
