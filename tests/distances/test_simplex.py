@@ -72,6 +72,11 @@ def test_gaussians_from_independent_draws():
     assert abs(float(w2(draw(), other())) - exact) < allowed < 0.6
 
 
+def test_says_itself():
+    found = w2([[0.0, 0.0]], [[3.0, 4.0]])
+    assert str(found) == f"5 ± {found.error:.1g} (network simplex)" and found.error < 1e-13
+
+
 def test_unfinished_is_an_error():
     x, y = np.random.default_rng(6).normal(size=(2, 50, 2))
     with pytest.raises(

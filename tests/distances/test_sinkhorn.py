@@ -1,11 +1,14 @@
 """Entropic transport: its bounds hold the exact W2, and close as ε falls."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
 import wideflow as wf
 from exact_cases import slope
+from wideflow.distances.sinkhorn import _bracket, _Cloud, _Potentials
 from wideflow.distances.w2 import w2
 
 NEURON = wf.CustomNeuron(lambda x, t: t @ x, 2)
@@ -35,6 +38,35 @@ def test_bounds_hold_when_it_is_stopped(iterations):
     found = w2(x, y, "sinkhorn", weights=weights, iterations=iterations, epsilon=0.01)
     assert abs(found.value - exact) <= found.error
     assert f"stopped after {iterations} iterations" in found.method
+
+
+def test_bounds_against_whole_tables():
+    """From any f: the plan with g from f, rounded to a coupling with both marginals, and the dual value after
+    two c-transforms, by tables of n × m in NumPy."""
+    rng = np.random.default_rng(1)
+    x, y, p, q = (
+        rng.normal(size=(8, 2)),
+        rng.normal(size=(5, 2)),
+        rng.dirichlet(np.ones(8)),
+        rng.dirichlet(np.ones(5)),
+    )
+    cost, eps, f = cdist(x, y, "sqeuclidean"), 0.7, rng.normal(size=8)
+    g = -eps * np.log(p @ np.exp((f[:, None] - cost) / eps))
+    plan = np.outer(p, q) * np.exp((f[:, None] + g - cost) / eps)
+    plan *= np.minimum(p / plan.sum(1), 1)[:, None]
+    rest = p - plan.sum(1)
+    plan += np.outer(rest, q - plan.sum(0)) / rest.sum()
+    assert np.allclose(plan.sum(1), p, atol=1e-15) and np.allclose(plan.sum(0), q, atol=1e-15)
+    hard = (cost - f[:, None]).min(0)
+    dual = q @ hard + p @ (cost - hard).min(1)
+
+    mu, nu = (_Cloud(jnp.asarray(v), jnp.asarray(w)) for v, w in ((x, p), (y, q)))
+    number = jnp.asarray(eps)
+    less = lambda potential, points: jnp.asarray(potential - np.sum(points**2, axis=1))
+    found = _Potentials(less(f, x), less(g, y), number, number, number, number)
+    lower, upper = _bracket(mu, nu, found)
+    assert float(upper) == pytest.approx(np.sum(plan * cost), rel=1e-13)
+    assert float(lower) == pytest.approx(dual, rel=1e-13) and lower < upper
 
 
 def test_error_falls_with_epsilon():

@@ -1,1 +1,1 @@
-"""Distances between measures."""
+"""Distances between measures: `w2` chooses among the ways to W2, one a file; `mmd` beside it."""

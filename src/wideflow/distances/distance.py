@@ -16,11 +16,14 @@ class Distance:
     value: float
     error: float
     method: str
-    square: float = math.nan
+    square: float
     standard_error: float | None = None
 
     def __float__(self) -> float:
         return self.value
+
+    def __str__(self) -> str:
+        return f"{self.value:.6g} ± {self.error:.1g} ({self.method})"
 
 
 def rooted(square: float, slack: float) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from .sinkhorn import w2_by_sinkhorn
 from .sliced import w2_by_slices
 
 _SIMPLEX = 4000**2  # pairs: some seconds, and a gigabyte
-_SINKHORN = 50_000**2  # pairs: an hour
+_SINKHORN = 50_000**2  # pairs: most of an hour
 
 
 def w2(a: Any, b: Any, method: str | None = None, *, weights: Any = (None, None), **options: Any) -> Distance:
