@@ -16,10 +16,8 @@ from .distance import Distance
 from .simplex import told_cells
 
 _RELATIVE = 0.005  # ε in units of E|x − y|² under the independent coupling
-_RELAXED, _NEAR = (
-    1.8,
-    0.5,
-)  # the factor of overrelaxation, and the error of the marginal from which it is used
+_RELAXED = 1.8  # the factor of overrelaxation
+_NEAR = 0.5  # the error of the marginal, in mass, from which it is used
 
 
 def w2_by_sinkhorn(
@@ -59,7 +57,7 @@ def w2_by_sinkhorn(
     value = min(max(math.sqrt(max(apart + blurred, 0.0)), low), high) if debiased else (low + high) / 2
     error = max(value - low, high - value) + one.spread + two.spread
     ended = "" if float(found.gap) <= tol else f", stopped after {iterations} iterations"
-    method = f"Sinkhorn{', debiased' if debiased else ''}, epsilon = {epsilon:.3g}{ended}"
+    method = f"Sinkhorn{', debiased' if debiased else ''}, epsilon = {float(found.epsilon):.3g}{ended}"
     return Distance(value, error, method + told_cells(one, two), value**2)
 
 

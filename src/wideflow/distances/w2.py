@@ -23,8 +23,8 @@ _SINKHORN = 50_000**2  # pairs: most of an hour
 
 
 def w2(a: Any, b: Any, method: str | None = None, *, weights: Any = (None, None), **options: Any) -> Distance:
-    """W2(μ, ν) = (min_π ∫|θ − θ'|²dπ)^½ over couplings π of a and b: particles, grid densities or arrays (n,
-    D); `weights` is a pair for arrays, those of a and of b. The answer has `value`, `error` and `method`.
+    """W2(μ, ν) = (min_π ∫|θ − θ'|²dπ)^½ over couplings π of a and b: particles, grid densities or arrays
+    (n, D); `weights` is a pair for arrays, those of a and of b. The answer has `value`, `error`, `method`.
 
     `method`:
     - "quantiles" (D = 1): closed form; densities that are constant on cells are taken exactly.
