@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .._checks import nearest
@@ -42,6 +43,6 @@ def chosen(on: tuple[str, ...], neuron: AbstractNeuron, D: int) -> np.ndarray:  
 
 def _trained(neuron: AbstractNeuron, D: int) -> np.ndarray:  # noqa: N803
     with jax.ensure_compile_time_eval():  # names are known before any number is
-        parts = neuron.unpack(np.zeros((1, D)))
+        parts = neuron.unpack(jnp.zeros((1, D)))
         flags = jax.tree.map(lambda on, p: np.full(p.shape, float(on)), neuron.trained(parts), parts)
         return np.asarray(neuron.pack(flags))[0] > 0
