@@ -53,7 +53,8 @@ class JKO(AbstractDynamics):
       part of F's own; the rest is bias. `JKO.blur(density)` gives ε, that diffusion and that bias.
 
     `tol` is what the inner solve leaves: in θ for particles, in log ρ (mean) on grids; 1e-9 in float64 and
-    1e-4 in float32 by default."""
+    1e-4 in float32 by default. Where Ψ has kinks (relu on data) the minimum may lie on one, where no gradient
+    vanishes: the run then stalls, and says so."""
 
     functional: AbstractFunctional
     step: float

@@ -25,6 +25,7 @@ class Rule(NamedTuple):
     weights: Float[Array, " n-1"]
 
 
+@jax.jit
 def gap_rule(weights: Float[Array, " n"]) -> Rule:
     """The quadrature of ∫log T'(z)γ(dz), γ = N(0, 1), from differences of an increasing T at the quantiles
     z_j of γ, standardised to Σ w_j z_j = 0, Σ w_j z_j² = 1.
