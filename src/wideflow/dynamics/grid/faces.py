@@ -6,13 +6,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 
-def inflow(fluxes: Sequence[Array | None], shape: tuple[int, ...]) -> Float[Array, "..."]:
+def inflow(fluxes: Sequence[Array | None], mass: Float[Array, "..."]) -> Float[Array, "..."]:
     """What each cell gains when `fluxes[i]` crosses its faces along axis i (None where none does). Nothing
     crosses the boundary, so that the sum over cells is 0."""
-    total = jnp.zeros(shape)
+    total = jnp.zeros_like(mass)
     for i, flux in enumerate(fluxes):
         if flux is not None:
-            pads = [(1, 1) if j == i else (0, 0) for j in range(len(shape))]
+            pads = [(1, 1) if j == i else (0, 0) for j in range(mass.ndim)]
             total = total - jnp.diff(jnp.pad(flux, pads), axis=i)
     return total
 

@@ -123,7 +123,8 @@ class GridFlow(AbstractDynamics):
 
 def _potential(flow: GridFlow, state: GridDensity) -> Any:
     theta = state.theta
-    return lambda mass: flow.confining.potential(theta, state.with_mass(mass)).reshape(mass.shape)
+    psi = lambda mass: flow.confining.potential(theta, state.with_mass(mass))
+    return lambda mass: psi(mass).astype(mass.dtype).reshape(mass.shape)
 
 
 @eqx.filter_jit
@@ -131,8 +132,11 @@ def _init(flow: GridFlow, state: GridDensity) -> Carry:
     zero, k = jnp.zeros((), state.dtype), jnp.zeros((), jnp.int32)
     first = _potential(flow, state)(state.mass)
     dt = jnp.minimum(jnp.asarray(_FIRST, state.dtype), flow.step.longest(first, _cells(state)))
-    energy = flow.functional.energy(state)
-    return Carry(zero, dt, state, first, energy, state.boundary_mass(), k, k)
+    return Carry(zero, dt, state, first, _energy(flow, state), zero, k, k)
+
+
+def _energy(flow: GridFlow, state: GridDensity) -> Array:
+    return flow.functional.energy(state).astype(state.dtype)
 
 
 def _cells(state: GridDensity) -> Grid:
@@ -159,7 +163,7 @@ def _advance(flow: GridFlow, carry: Carry, t1: Array, most: Array, clip: Array) 
         dt = jnp.where(clip, jnp.minimum(c.dt, t1 - c.t), c.dt)
         mass, error = flow.step(c.state.mass, c.potential, potential, grid, dt)
         state = c.state.with_mass(mass / jnp.sum(mass))
-        energy, phi = flow.functional.energy(state), potential(state.mass)
+        energy, phi = _energy(flow, state), potential(state.mass)
         lowers = energy <= c.energy + _ROUNDINGS * eps * (jnp.abs(energy) + 1)
         keep = (error <= tol) & lowers & (jnp.min(mass) >= 0)
         safe = jnp.where(error > 0, 0.9 * (tol / error) ** (1 / flow.step.order), 4.0)

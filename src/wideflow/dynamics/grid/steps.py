@@ -16,7 +16,7 @@ from .faces import inflow, limited
 Potential = Callable[[Array], Array]  # the masses ↦ Ψ_λ at the centres, of the same shape
 
 # The sub-steps of three columns, of one, two and three each: is it the first of its column, which part of
-# the step is it, and how its fluxes count in the extrapolations of order 3 and of order 2, beyond the last column.
+# the step is it, and how its fluxes count in the extrapolations of order 3 and 2, beyond the last column.
 _SUBSTEPS = (
     (True, 1 / 1, 0.5, 0.0),
     *((first, 1 / 2, -4.0, -2.0) for first in (True, False)),
@@ -56,11 +56,12 @@ class DriftDiffusion(AbstractStep):
     def _substep(self, mass: Array, phi: Array, grid: Grid, dt: Array) -> tuple[Array, list[Array | None]]:
         """Implicit Euler along each axis in turn: the masses, and what crossed the faces."""
         fluxes: list[Array | None] = []
+        beta = jnp.asarray(self.beta, mass.dtype)
         for i, moves in enumerate(grid.moves):
             if not moves:
                 fluxes.append(None)
                 continue
-            jumps = sg.rates(jnp.moveaxis(phi, i, 0), self.beta, grid.widths[i])
+            jumps = sg.rates(jnp.moveaxis(phi, i, 0), beta, grid.widths[i])
             jumps = sg.Rates(*(dt * v for v in jumps))
             along = sg.implicit_step(jnp.moveaxis(mass, i, 0), jumps)
             mass = jnp.moveaxis(along, 0, i)
@@ -81,9 +82,9 @@ class DriftDiffusion(AbstractStep):
         begins, *numbers = (jnp.asarray(v) for v in zip(*_SUBSTEPS, strict=True))
         subs = (begins, *(v.astype(mass.dtype) for v in numbers))
         (finest, high, low), _ = jax.lax.scan(substep, (mass, zero, zero), subs)
-        new = finest + inflow(limited(finest, high), mass.shape)
+        new = finest + inflow(limited(finest, high), mass)
         differs = [None if a is None else a - b for a, b in zip(high, low, strict=True)]
-        return new, jnp.sum(jnp.abs(inflow(differs, mass.shape)))
+        return new, jnp.sum(jnp.abs(inflow(differs, mass)))
 
     def longest(self, first, grid):
         return jnp.asarray(jnp.inf, first.dtype)
@@ -101,7 +102,7 @@ class Transport(AbstractStep):
             speed = -jnp.diff(jnp.moveaxis(phi, i, 0), axis=0) / grid.widths[i] ** 2
             flux = upwind.flux(jnp.moveaxis(mass, i, 0), speed)
             fluxes.append(jnp.moveaxis(flux, 0, i) if moves else None)
-        return inflow(fluxes, mass.shape)
+        return inflow(fluxes, mass)
 
     def __call__(self, mass, first, potential, grid, dt):
         change = lambda m, phi: dt * self._change(m, phi, grid)
