@@ -1,23 +1,37 @@
 """The public names and where they live."""
 
 from .checkpoint import Checkpoint
+from .diagnostics.balance import Balance
 from .diagnostics.coupled import Coupled, coupled
 from .diagnostics.density import density
+from .diagnostics.dissipation import Dissipation, dissipation
+from .diagnostics.observers import Observed, distance_to, mass, second_moment
+from .diagnostics.rates import decay_rate, guaranteed_rate, log_sobolev_constant
 from .diagnostics.regime.report import RegimeReport, regime
 from .diagnostics.scaling import fit_slope
+from .diagnostics.weak_form import weak_form
 from .diagnostics.widths.report import WidthReport, width_check
 from .distances.bures import w2_gaussian
+from .distances.distance import Distance
+from .distances.mmd import mmd
 from .distances.one_dimension import w2_line
+from .distances.sliced import sliced_w2
+from .distances.w2 import w2
+from .dynamics.birth_death import BirthDeath
 from .dynamics.descent import Descent
+from .dynamics.fisher_rao import FisherRao
 from .dynamics.flow import GradientFlow
 from .dynamics.gradient_descent import GradientDescent
 from .dynamics.grid.flow import GridFlow
+from .dynamics.jko.jko import JKO
 from .dynamics.kernel_flow import KernelFlow
 from .dynamics.langevin import Langevin
 from .dynamics.linearised import Linearised
 from .dynamics.optax import Adam, Optax
+from .dynamics.schedules import Annealing
 from .dynamics.sgd import SGD
 from .dynamics.stability import largest_stable_step
+from .dynamics.wasserstein_fisher_rao import WassersteinFisherRao
 from .functionals.entropy import Entropy, FreeEnergy
 from .functionals.expectations import ClosedForm, Data, Quadrature, Sample
 from .functionals.penalties import Moment, PathNorm, SecondMoment
@@ -29,7 +43,9 @@ from .kernels.machines.regression import KernelRegressor, kernel_regression, sel
 from .kernels.operator import KernelOperator, MatrixOperator
 from .kernels.tangent import tangent_kernel, tangent_kernels
 from .loop import evolve
+from .mean_field.gibbs import Gibbs, gibbs
 from .mean_field.limit import limit
+from .mean_field.stationary import GibbsCloud
 from .parametrisations import Parametrisation
 from .problems.activations import Activation, activation
 from .problems.laws import Dataset, Gaussian, Mixture, Sampler, Sphere, two_gaussians
@@ -58,11 +74,15 @@ __version__: str
 
 __all__ = [
     "CNN",
+    "JKO",
     "MLP",
     "SGD",
     "Activation",
     "Adam",
+    "Annealing",
     "AveragePool",
+    "Balance",
+    "BirthDeath",
     "Checkpoint",
     "ClosedForm",
     "Comparison",
@@ -74,12 +94,17 @@ __all__ = [
     "Dataset",
     "Dense",
     "Descent",
+    "Dissipation",
+    "Distance",
     "Elementwise",
     "Entropy",
     "Family",
+    "FisherRao",
     "Flatten",
     "FreeEnergy",
     "Gaussian",
+    "Gibbs",
+    "GibbsCloud",
     "GlobalAverage",
     "GradientDescent",
     "GradientFlow",
@@ -105,6 +130,7 @@ __all__ = [
     "NoSymmetryError",
     "Nodes",
     "Normal",
+    "Observed",
     "Optax",
     "Parametrisation",
     "Particles",
@@ -122,14 +148,20 @@ __all__ = [
     "Sphere",
     "Squared",
     "Uniform",
+    "WassersteinFisherRao",
     "WidthReport",
     "activation",
     "compare",
     "coupled",
+    "decay_rate",
     "density",
+    "dissipation",
+    "distance_to",
     "empirical_ntk",
     "evolve",
     "fit_slope",
+    "gibbs",
+    "guaranteed_rate",
     "hermite",
     "infinite_kernels",
     "init",
@@ -139,19 +171,26 @@ __all__ = [
     "lift",
     "limit",
     "load",
+    "log_sobolev_constant",
+    "mass",
+    "mmd",
     "multi_index",
     "on_grid",
     "polynomial",
     "read_dataset",
     "reduce",
     "regime",
+    "second_moment",
     "select_ridge",
     "single_index",
+    "sliced_w2",
     "tangent_kernel",
     "tangent_kernels",
     "teacher",
     "two_gaussians",
+    "w2",
     "w2_gaussian",
     "w2_line",
+    "weak_form",
     "width_check",
 ]

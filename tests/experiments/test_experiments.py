@@ -23,6 +23,7 @@ LONG = {
     "lazy-to-mean-field",
     "lazy-threshold",
     "feature-and-lazy",
+    "noise-annealing",
 }
 
 

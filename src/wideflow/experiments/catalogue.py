@@ -133,6 +133,12 @@ _ALL = (
         ("geiger2020",),
         3,
     ),
+    Experiment(
+        "noise-annealing",
+        "Annealed noise ends at a lower risk than plain descent from most starts, for spikes on the 2-torus.",
+        ("chizat2022",),
+        1,
+    ),
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
 

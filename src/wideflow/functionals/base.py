@@ -13,6 +13,7 @@ from .._tracing import traced
 from .._typing import Abstract
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
+from ..states.grid import Measure
 from ..states.particles import Particles
 from ..states.trainable import AbstractTrainable
 
@@ -32,11 +33,11 @@ class AbstractFunctional(eqx.Module):
         """F(state)."""
 
     @abc.abstractmethod
-    def energy(self, particles: Particles) -> Float[Array, ""]:
+    def energy(self, particles: Measure) -> Float[Array, ""]:
         """The functional whose Wasserstein gradient flow has this velocity."""
 
     @abc.abstractmethod
-    def potential(self, theta: Float[Array, "k D"], particles: Particles) -> Float[Array, " k"]:
+    def potential(self, theta: Float[Array, "k D"], particles: Measure) -> Float[Array, " k"]:
         """First variation of the energy at the points θ: Ψ/α for a risk."""
 
     @abc.abstractmethod

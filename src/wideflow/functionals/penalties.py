@@ -46,8 +46,8 @@ class AbstractIntegral(AbstractPenalty):
     def value(self, state):
         if not isinstance(state, Particles | GridDensity):
             raise ValueError(
-                f"{type(self).__name__} is a penalty on the law of neurons, ∫q dρ, and takes wf.Particles or a "
-                f"wf.GridDensity, not a {type(state).__name__}. For decay of a network's weights use "
+                f"{type(self).__name__} is a penalty on the law of neurons, ∫q dρ, and takes wf.Particles or "
+                f"a wf.GridDensity, not a {type(state).__name__}. For decay of a network's weights use "
                 "wf.SecondMoment()."
             )
         return jnp.sum(state.weights * self._each(state.parts, state.neuron))

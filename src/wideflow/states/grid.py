@@ -171,6 +171,9 @@ class GridDensity(eqx.Module):
         return Particles(self.theta[cells] + shift * self.widths, alpha=self.alpha, neuron=self.neuron)
 
 
+Measure = Particles | GridDensity  # of neurons
+
+
 def box(low: Any, high: Any, axes: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The corners of a box as vectors; one number stands for all axes."""
     low, high = (finite(f"grid {name}", v).astype(float) for name, v in (("low", low), ("high", high)))
