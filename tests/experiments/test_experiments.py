@@ -24,6 +24,7 @@ LONG = {
     "lazy-threshold",
     "feature-and-lazy",
     "noise-annealing",
+    "exact-noise",
 }
 
 

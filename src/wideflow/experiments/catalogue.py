@@ -139,6 +139,13 @@ _ALL = (
         ("chizat2022",),
         1,
     ),
+    Experiment(
+        "exact-noise",
+        "A linear neuron with noise stays Gaussian: particles, grids, minimising movements and the fixed "
+        "point find its mean, covariance and free energy.",
+        ("jordan1998", "scharfetter1969", "mei2018"),
+        1.5,
+    ),
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
 
