@@ -19,5 +19,6 @@ def flux(mass: Float[Array, "N ..."], speed: Float[Array, "N-1 ..."]) -> Float[A
     """Mass per unit time across each inner face, for a speed in cells per unit time: taken from the cell
     that the flow comes from, at the face."""
     half = slopes(mass) / 2
-    from_left, from_right = (mass + half)[:-1], (mass - half)[1:]
+    # where ρ falls by many powers of ten from cell to cell the face value is 0, and rounded it may be below
+    from_left, from_right = (jnp.maximum(v, 0) for v in ((mass + half)[:-1], (mass - half)[1:]))
     return jnp.where(speed > 0, speed * from_left, speed * from_right)
