@@ -24,7 +24,11 @@ LONG = {
     "lazy-threshold",
     "feature-and-lazy",
     "noise-annealing",
+    "global-convergence",
+    "cost-of-noise",
+    "log-sobolev-rate",
     "exact-noise",
+    "several-ways",
 }
 
 

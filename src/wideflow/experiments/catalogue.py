@@ -146,6 +146,33 @@ _ALL = (
         ("jordan1998", "scharfetter1969", "mei2018"),
         1.5,
     ),
+    Experiment(
+        "global-convergence",
+        "With noise the mean-field flow reaches the same ρ* from every start, bad ones included; without, it "
+        "ends at another risk from each.",
+        ("mei2018", "hu2021"),
+        0.6,
+    ),
+    Experiment(
+        "cost-of-noise",
+        "The risk with decay at rest under noise is above its infimum by D/(2β): slope −1 in β.",
+        ("mei2018",),
+        0.7,
+    ),
+    Experiment(
+        "log-sobolev-rate",
+        "F − F* falls exponentially, faster than the logarithmic Sobolev inequality guarantees; with β in "
+        "proportion to D the rate collapses exponentially in D.",
+        ("holley1987", "nitanda2022", "chizat2022"),
+        1.5,
+    ),
+    Experiment(
+        "several-ways",
+        "Particles, grids, minimising movements and characteristics find the same risks and densities, without "
+        "noise and with it, the reduced coordinates having their radial drift.",
+        ("mei2018", "jordan1998"),
+        3,
+    ),
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}
 
