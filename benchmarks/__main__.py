@@ -22,6 +22,7 @@ BENCHMARKS = {
     "closed": "closed_form",
     "limit": "limit",
     "ntk": "ntk",
+    "grid": "grid",
 }
 OUT = Path("out/bench.json")
 
