@@ -168,8 +168,8 @@ _ALL = (
     ),
     Experiment(
         "several-ways",
-        "Particles, grids, minimising movements and characteristics find the same risks and densities, without "
-        "noise and with it, the reduced coordinates having their radial drift.",
+        "Particles, grids, minimising movements and characteristics find the same risks and densities, "
+        "without noise and with it, the reduced coordinates having their radial drift.",
         ("mei2018", "jordan1998"),
         3,
     ),

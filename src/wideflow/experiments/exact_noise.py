@@ -149,11 +149,11 @@ def grid_checks(errors: dict[int, np.ndarray], line: Moments, plane: Moments) ->
         slope = order(2 * BOX / np.array(cells), errors[D])
         what = f"D = {D}, grid: order in h of the L1 error at t = {UNTIL:g}"
         checks.append(Check(what, "2", slope.value, slope.error, 1.8, 2.3))
-    for D, found, cells in ((1, line, LINE[-1]), (2, plane, SHOWN)):
-        h = 2 * BOX / cells
+    for D, found, number in ((1, line, LINE[-1]), (2, plane, SHOWN)):
+        h = 2 * BOX / number
         apart = distances(found, exact(TIMES, D)).max(axis=1)
         for what, gap in zip(("mean", "standard deviation", "free energy"), apart, strict=True):
-            name = f"D = {D}, grid of {cells}{'²' * (D - 1)} cells: {what} − exact, largest over t"
+            name = f"D = {D}, grid of {number}{'²' * (D - 1)} cells: {what} − exact, largest over t"
             checks.append(Check(name, "O(h²)", float(gap), 1e-6, 0.0, 0.5 * h**2))
     return checks
 
@@ -175,7 +175,7 @@ def move_checks(errors: np.ndarray) -> list[Check]:
 
 def rest() -> tuple[Moments, list[Check]]:
     """The fixed point from three starts, and how far it is from the Gaussian that it is."""
-    found = gibbs(risk_of(1), beta=BETA, decay=DECAY, on=on_cells(1, LINE[-1]))
+    found: Any = gibbs(risk_of(1), beta=BETA, decay=DECAY, on=on_cells(1, LINE[-1]))
     truth, h = exact(math.inf, 1), 2 * BOX / LINE[-1]
     law = Moments(*(v[0] for v in grid_moments([found.density], 1)))
     l1 = np.abs(np.asarray(found.density.mass) - exact_mass(math.inf, found.density)).sum()
@@ -212,7 +212,7 @@ def _averaged(found: Moments) -> tuple[Moments, np.ndarray]:
 
 
 def _draw(shown: Curves, gibbs_law: Moments) -> Any:
-    fine, ways = np.linspace(0, TIMES[-1], 200), dict(zip(shown._fields, shown, strict=True))
+    fine, ways = np.linspace(0, TIMES[-1], 200), shown._asdict()
     marks = {
         "particles": (f"particles, {CLOUDS} × {WIDTH}", "o", 5, 0),
         "line": (f"grid, D = 1, {LINE[-1]} cells", "x", 6, 1),
@@ -247,6 +247,7 @@ def _draw(shown: Curves, gibbs_law: Moments) -> Any:
             axes[3].plot(TIMES, apart.max(axis=0), label=text, **style)
         axes[3].plot(TIMES, shown.bars.max(axis=0), "--", color=COLOURS[0], lw=1, label="1 s.e. of particles")
         axes[3].set(xlabel="time t", ylabel="largest error of the three", yscale="log")
+        axes[3].legend(handles=axes[3].lines[-1:], fontsize=7, loc="lower right")
         axes[0].legend(fontsize=7)
     return figure
 

@@ -1,0 +1,235 @@
+"""One law of neurons, several ways: particles, grids, minimising movements and characteristics.
+
+Two problems in reduced coordinates, both with a = 1:
+
+- a single neuron, y = erf(⟨w*, x⟩), x ~ N(0, I_5), neurons erf(⟨w, x⟩): θ̄ = (s, r), a density in the plane;
+- two centred Gaussians in R^10, Δ = 0.5, neurons σ(⟨w, x⟩) with the truncated linear σ of Mei, Montanari and
+  Nguyen, PNAS 2018: θ̄ = r, a density on the line.
+
+Without noise R(ρ_t) comes from characteristics (`limit`), reduced particles, a grid and minimising movements.
+With noise (β, λ) it comes from a grid, minimising movements (on the line by quantiles, in the plane by a
+proximal step, then noise), reduced Langevin, whose radii have the drift (d_i − 1)/(βr) in a block of
+dimension d_i, and Langevin in R^d, which knows nothing of that drift. Every way states its error:
+
+- grids: cells h and 2h, (4R_h − R_2h)/3, and a third of their difference, which is the error of R_h;
+- movements: steps τ, τ/2 and τ/4, 2R_{τ/4} − R_{τ/2}, and its difference from 2R_{τ/2} − R_τ;
+- random ways: means over seeds of 2R(2n, η/2) − R(n, η), without bias to first order in 1/n and η, and the
+  standard error; scrambled points: the mean over scrambles;
+- characteristics: what `limit` states.
+
+R is always that of the reduced problem, so neurons in R^d are judged by their (s, r) too."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from ..dynamics.flow import GradientFlow
+from ..dynamics.grid.flow import GridFlow
+from ..dynamics.jko.jko import JKO
+from ..dynamics.langevin import Langevin
+from ..functionals.expectations import ClosedForm, Quadrature, Sample
+from ..functionals.risk import Risk
+from ..loop import evolve
+from ..mean_field.limit import limit
+from ..problems.laws import Gaussian
+from ..problems.neurons import Neuron
+from ..problems.problem import Problem
+from ..problems.targets import single_index
+from ..states.gridding import on_grid
+from ..states.lifting import reduce
+from ..states.particles import Particles
+from ..states.starts import Law, init
+from .base import Check, Outcome, Say, finished
+from .several_ways_figure import draw
+from .two_gaussians_dynamics import problem_of
+
+TIMES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.6, 2.0])
+DECAY, MOVE, STEP, WIDTH, SEEDS = 0.1, 0.1, 0.01, 200, 12
+POINTS, SCRAMBLES, PROBES = 256, 8, 512
+MOST_ERRORS, MOST_APART = 5.0, {"no noise": 5e-3, "noise": 1e-2}
+
+
+class Case(NamedTuple):
+    """A problem, its start in R^d, β, and how finely it is solved: nodes of E, a box and its cells."""
+
+    name: str
+    problem: Problem
+    scale: float
+    beta: float
+    orders: tuple[int, int]  # of the mean over directions, of E over x
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    cells: tuple[int, ...]  # of the coarser grid
+    tol: float  # of the limit
+
+    @property
+    def start(self) -> Law:
+        return init(self.problem, w=self.scale)
+
+    @property
+    def reduced(self) -> Risk:
+        return Risk(self.problem.reduced(self.orders[0]), Quadrature(self.orders[1]))
+
+    @property
+    def law(self) -> Law:
+        return self.start.reduced().on(self.reduced.problem)
+
+
+class Way(NamedTuple):
+    """R at TIMES with its stated error, and the law at the end in θ̄: particles, weighted, or a density."""
+
+    risks: np.ndarray
+    errors: np.ndarray
+    end: Any
+
+
+SINGLE = Case(
+    "single neuron",
+    Problem(x=Gaussian(5), target=single_index("erf"), neuron=Neuron("erf", output="unit")),
+    1.0, 20.0, (8, 20), (-2.6, 0.0), (3.4, 3.2), (24, 18), 2e-4,
+)  # fmt: skip
+TWO = Case("two Gaussians", problem_of(10, 0.5), 0.8, 20.0, (32, 32), (0.0,), (4.0,), (200,), 5e-4)
+
+
+def characteristics(case: Case) -> Way:
+    found = finished(limit(case.problem, case.start, TIMES, case.tol, probes=PROBES, progress=False))
+    theta, weights = np.asarray(found.final.theta), np.asarray(found.final.weights)
+    probes = Particles(theta[weights == 0], neuron=case.reduced.problem.neuron)
+    return Way(np.asarray(found["risk"]), np.full(len(TIMES), found.info["error"]), probes)
+
+
+def on_grids(case: Case, beta: float, decay: float) -> Way:
+    """Two grids, the finer with half the cell."""
+    runs = []
+    for k in (1, 2):
+        start = on_grid(case.law, case.low, case.high, [k * n for n in case.cells])
+        flow = GridFlow(case.reduced, beta=beta, decay=decay, tol=1e-5)
+        runs.append(finished(evolve(flow, start, TIMES, progress=False)))
+    coarse, fine = (np.asarray(run["risk"]) for run in runs)
+    return Way((4 * fine - coarse) / 3, np.abs(fine - coarse) / 3, runs[1].final)
+
+
+def movements(case: Case, beta: float, decay: float) -> Way:
+    """Three steps from a law that is not random: quantiles on the line, points in the plane."""
+    start = case.law.nodes(64) if case.law.D == 1 else case.law.points(POINTS)
+    runs = [
+        finished(evolve(JKO(case.reduced, tau, beta=beta, decay=decay), start, TIMES, progress=False))
+        for tau in (MOVE, MOVE / 2, MOVE / 4)
+    ]
+    risks = np.array([run["risk"] for run in runs])
+    rough, better = 2 * risks[1:] - risks[:-1]
+    return Way(better, np.abs(better - rough), runs[-1].final)
+
+
+def scrambled(case: Case) -> Way:
+    """Gradient flow of reduced points, scrambled anew for every seed."""
+    runs = [
+        finished(
+            evolve(GradientFlow(case.reduced), case.law.points(POINTS, seed=seed), TIMES, progress=False)
+        )
+        for seed in range(SCRAMBLES)
+    ]
+    return _averaged(np.array([run["risk"] for run in runs]), [run.final for run in runs])
+
+
+def random(case: Case, made: Callable[[int, int], tuple[Any, Particles]], seeds: range) -> Way:
+    """`made(seed, k)`: dynamics with steps η/k and a start of kn particles, in R^d or in θ̄."""
+    risk, values, ends = case.reduced, [], []
+    for seed in seeds:
+        rows = []
+        for k in (1, 2):
+            dynamics, start = made(seed, k)
+            key = jax.random.fold_in(jax.random.key(seed), k)
+            run = finished(evolve(dynamics, start, TIMES, key=key, progress=False))
+            states = [s if s.D == case.law.D else reduce(case.problem, s) for s in run.states]
+            rows.append(np.array([float(_value(risk, s)) for s in states]))
+        values.append(2 * rows[1] - rows[0])
+        ends.append(states[-1])
+    return _averaged(np.array(values), ends)
+
+
+@eqx.filter_jit
+def _value(risk: Risk, state: Particles) -> Any:
+    return risk.value(state)
+
+
+def _averaged(values: np.ndarray, ends: list[Particles]) -> Way:
+    theta = np.concatenate([np.asarray(end.theta) for end in ends])
+    error = values.std(axis=0, ddof=1) / math.sqrt(len(values))
+    return Way(values.mean(axis=0), error, Particles(theta, neuron=ends[0].neuron))
+
+
+def langevin(case: Case, in_full: bool) -> Callable[[int, int], tuple[Any, Particles]]:
+    """Langevin of reduced particles, or of neurons in R^d: in closed form, or each seed on its own sample."""
+
+    def made(seed: int, k: int) -> tuple[Any, Particles]:
+        risk, law = case.reduced, case.law
+        if in_full:
+            law = case.start
+            way = ClosedForm() if case is SINGLE else Sample(4096, seed=seed)
+            risk = Risk(case.problem, way)
+        start = law.sample(jax.random.key(seed), k * WIDTH)
+        return Langevin(risk, STEP / k, beta=case.beta, decay=DECAY), start
+
+    return made
+
+
+def split(case: Case) -> Callable[[int, int], tuple[Any, Particles]]:
+    """Minimising movements split from the noise, in the plane."""
+    return lambda seed, k: (
+        JKO(case.reduced, MOVE / k, beta=case.beta, decay=DECAY),
+        case.law.sample(jax.random.key(seed), k * WIDTH // 2),
+    )
+
+
+def without_noise(case: Case, say: Say) -> dict[str, Way]:
+    """The ways of the plain flow; the first is what the others are compared with."""
+    say(f"{case.name}: characteristics")
+    found = {"characteristics": characteristics(case)}
+    say(f"{case.name}: particles, grids, JKO")
+    found["particles"] = scrambled(case)
+    found["grid"] = on_grids(case, math.inf, 0.0)
+    found["JKO"] = movements(case, math.inf, 0.0)
+    return found
+
+
+def with_noise(case: Case, say: Say, seeds: int = SEEDS) -> dict[str, Way]:
+    """The ways with noise; the first is what the others are compared with."""
+    say(f"{case.name}, noise: grids, JKO")
+    found = {"grid": on_grids(case, case.beta, DECAY)}
+    on_line = case.law.D == 1
+    found["JKO"] = movements(case, case.beta, DECAY) if on_line else random(case, split(case), range(8))
+    for i, way in enumerate(("Langevin in θ̄", "Langevin in R^d")):
+        say(f"{case.name}, noise: {way}")
+        first = 1000 * (1 + i)
+        found[way] = random(case, langevin(case, bool(i)), range(first, first + seeds))
+    return found
+
+
+def checks(case: Case, ways: dict[str, Way], noise: str) -> list[Check]:
+    """Every way beside the first: the worst of TIMES in stated errors, with its sign, and absolutely."""
+    (against, reference), *others = ways.items()
+    found = []
+    for name, way in others:
+        apart = way.risks - reference.risks
+        errors = np.hypot(way.errors, reference.errors)
+        z = apart / errors
+        i, j = int(np.argmax(np.abs(z))), int(np.argmax(np.abs(apart)))
+        what = f"{case.name}, {noise}: R by {name} − by {against}"
+        found.append(Check(f"{what}, in stated errors", "0", float(z[i]), 1.0, -MOST_ERRORS, MOST_ERRORS))
+        gap, error = float(np.abs(apart[j])), float(errors[j])
+        found.append(Check(f"{what}, largest", "0", gap, error, 0.0, MOST_APART[noise]))
+    return found
+
+
+def run(say: Say) -> Outcome:
+    found, claims = {}, []
+    for case in (SINGLE, TWO):
+        plain, noisy = without_noise(case, say), with_noise(case, say)
+        claims += checks(case, plain, "no noise") + checks(case, noisy, "noise")
+        found[case.name] = (plain, noisy)
+    return Outcome(tuple(claims), draw(TIMES, found))
