@@ -57,7 +57,7 @@ def _peer(tolerance: float) -> tuple[float, float, int]:
 
 
 def measure(quick: bool) -> list[Row]:
-    """The drift is frozen, Φ = |θ|²/2, so that the solution is known. Both on one grid, whose error in L1 rules;
+    """The drift is frozen, Φ = |θ|²/2, so that the solution is known. Both on one grid, whose error rules;
     neither with its compilation."""
     peers = [_peer(tolerance) for tolerance in (TOLERANCES[1:2] if quick else TOLERANCES)]
     best = min(error for _, error, _ in peers)

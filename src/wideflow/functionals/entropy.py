@@ -57,8 +57,8 @@ class Entropy(AbstractPenalty):
         return jnp.asarray(self.estimate(state).value, state.dtype)
 
     def estimate(self, state: Any) -> Estimate:
-        """The entropy with one standard error: 0 on a grid; on particles the spread of log ε_j, and beside it
-        what twice as many neighbours change, a sign of bias. Equal weights are needed."""
+        """The entropy with one standard error: 0 on a grid; on particles the spread of log ε_j, and the bias
+        that twice as many neighbours show. Equal weights are needed."""
         if isinstance(state, GridDensity):
             return Estimate(float(self.value(state)), 0.0)
         k = self.neighbours or 4
@@ -71,7 +71,9 @@ class Entropy(AbstractPenalty):
                 "wf.on_grid(particles, low, high, cells)."
             )
         (here, spread), (wider, _) = (_by_neighbours(theta, j) for j in (k, 2 * k))
-        return Estimate(here, math.hypot(spread, here - wider))
+        # the bias grows like (k/n)^{2/D}, by which twice as many neighbours tell it
+        bias = (wider - here) / (2 ** (2 / theta.shape[1]) - 1)
+        return Estimate(here, math.hypot(spread, bias))
 
     def energy(self, particles):
         return self.value(particles)
