@@ -30,6 +30,7 @@ SMALL = {
         *["times.end=0.5", "risk.expectation.m=64", "dynamics.*.seeds=1", "dynamics.*.width=8"],
     ],
     "noisy": ["times.end=0.2", "risk.expectation.m=64", "dynamics.*.seeds=1", "dynamics.*.width=8"],
+    "global-convergence": ["times.end=0.4", "dynamics.*.width=8"],
     "own-data": ["times.end=1", "dynamics.*.seeds=1", "dynamics.*.width=8"],
 }
 SECTIONS = ["Verdict", "What was run", "Risk", "Neurons", "How far it moved", "Results", "Provenance"]

@@ -89,7 +89,7 @@ def test_an_error_reads_like_a_compilers():
     )
     assert second == (
         "my.toml:28: dynamics.wide.stpe: unknown key; did you mean 'step'? Allowed: "
-        "name, width, alpha, parametrisation, seeds, linearised, method, step, batch, one_pass"
+        "name, start, width, alpha, parametrisation, seeds, linearised, method, step, batch, one_pass"
     )
 
 

@@ -146,6 +146,18 @@ def test_biases_and_reduced_coordinates():
     assert_same(made.start, wf.init(whole, b=0.5).reduced())
 
 
+def test_an_entry_starts_where_it_says():
+    """Its own law in place of the study's, with the same key; the others keep that of the study."""
+    own = {"method": "gradient_flow", "name": "own", "width": 6, "start": {"a": 0.5, "mirrored": True}}
+    common = {"method": "gradient_flow", "name": "common", "width": 6}
+    made = study(dynamics=[own, common])
+    first, second = made.cases
+    assert_same(made.start_of(first), wf.init(problem(), a=0.5))
+    assert_same(made.start_of(second), wf.init(problem()))
+    assert_same(made.state(first), wf.init(problem(), a=0.5).sample(first.key, 6, mirrored=True))
+    assert_same(made.state(second), wf.init(problem()).sample(second.key, 6))
+
+
 def test_families_take_dimension_and_activation_of_the_problem():
     mlp = dict(kind="mlp", depth=2, gain=1.5, bias=0.1, input_scale="front")
     by_hand = wf.MLP(4, 2, "erf", gain=1.5, bias=0.1, input_scale="front")
@@ -241,6 +253,23 @@ WRONG = {
     "deep": (["start={kind='mlp',depth=2147483648}"], "start", "1 to 1000"),
     "reduced mlp": (["start={kind='mlp'}", "problem.reduced=true"], "start", "particles"),
     "limit of mlp": (["start={kind='mlp'}", "dynamics.0={method='limit'}"], "dynamics.0", "particles"),
+    "own start": (["dynamics.gd.start={b=1.0}"], "dynamics.0.start", "no bias"),
+    "own start, deep": (["dynamics.gd.start={kind='mlp'}"], "dynamics.0.start", "neurons"),
+    "own start of mlp": (
+        ["start={kind='mlp'}", "dynamics.gd.start={a=1.0}"],
+        "dynamics.0.start",
+        'start.kind = "mlp"',
+    ),
+    "own start, mirrored": (
+        ["dynamics.gd.start={mirrored=true}", "dynamics.gd.width=7"],
+        "dynamics.0.width",
+        "even",
+    ),
+    "own start of a limit": (
+        ["dynamics.0={method='limit',start={mirrored=true,a={law='normal',mean=1.0}}}"],
+        "dynamics.0.start.mirrored",
+        "symmetric",
+    ),
     "rule": (["risk.expectation={way='quadrature'}"], "risk", "d = 4"),
     "order": (["problem.x.d=1", "risk.expectation={way='quadrature',order=2147483648}"], "risk", "too large"),
     "terms": (["risk.expectation={way='closed_form',order=2147483648}"], "risk", "1 to 1024"),

@@ -6,7 +6,8 @@ R_λ is least at atoms with a positive definite Hessian of Ψ_λ: a Gaussian of 
 ½tr(HH⁻¹)/β. That is shown for y = erf(x), x ~ N(0, 1), and neurons erf(wx) (D = 1) and a erf(wx) (D = 2).
 
 inf R_λ comes from minimising over one neuron, by Newton's method, and from the certificate that no measure
-does better: R_λ(δ) − inf R_λ ≤ Ψ_λ(θ₀; δ) − min_θ Ψ_λ(θ; δ), δ the atom at θ₀, which is taken over the grid."""
+does better: R_λ(δ) − inf R_λ ≤ Ψ_λ(θ₀; δ) − min_θ Ψ_λ(θ; δ), δ the atom at θ₀; the minimum is taken over
+the grid."""
 
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from ..functionals.expectations import Quadrature
 from ..functionals.risk import Risk
 from ..mean_field.gibbs import Gibbs, gibbs
 from ..problems.laws import Gaussian
-from ..problems.neurons import Neuron
+from ..problems.neurons import AbstractNeuron, Neuron
 from ..problems.problem import Problem
 from ..problems.targets import single_index, teacher
 from ..states.gridding import on_grid
@@ -102,9 +103,9 @@ def _box(case: Case, theta: np.ndarray, beta: float) -> Any:
 
 
 @eqx.filter_jit
-def _newton(total: AbstractFunctional, theta: jax.Array) -> jax.Array:
+def _newton(total: AbstractFunctional, neuron: AbstractNeuron, theta: jax.Array) -> jax.Array:
     """One Newton step for R_λ of an atom."""
-    value = lambda theta: total.value(Particles(theta[None], neuron=total.problem.neuron))
+    value = lambda theta: total.value(Particles(theta[None], neuron=neuron))
     return theta - jnp.linalg.solve(jax.hessian(value)(theta), jax.grad(value)(theta))
 
 
@@ -113,7 +114,7 @@ def least(case: Case) -> Least:
     total = confining(case.risk, beta=np.inf, decay=case.decay)
     theta = jnp.full(case.D, 0.75)
     for _ in range(_NEWTON):
-        theta = _newton(total, theta)
+        theta = _newton(total, case.risk.problem.neuron, theta)
     atom = Particles(theta[None], neuron=case.risk.problem.neuron)
     own = float(total.potential(theta[None], atom)[0])
     around = total.potential(_box(case, np.asarray(theta), case.betas[0]).theta, atom)

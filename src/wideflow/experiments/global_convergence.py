@@ -1,6 +1,6 @@
 """With noise the mean-field flow reaches one law from every start, bad ones included; without, it does not.
 
-Neurons are bumps, σ*(x; θ) = e^{−(x−θ)²/2s²} on the line, and the target is 1.6 σ*(x; −1.5) + 1.2 σ*(x; 1.5):
+Neurons are bumps, σ*(x; θ) = e^{−(x−θ)²/2s²} on the line, and the target is 2.2 σ*(x; −1.5) + 1.8 σ*(x; 1.5):
 more than the network, of mass 1, can reach, so that both places attract whatever mass is where. Without noise
 the mass that a start has on either side stays there for ever, and R_λ = R + (λ/2)∫|θ|²dρ ends at another
 value from every start. With noise F = R_λ − S/β has one minimiser, ρ* ∝ e^{−βΨ_λ(·;ρ*)}, by convexity, and
@@ -32,8 +32,8 @@ from ..states.gridding import on_grid
 from ..states.particles import Particles
 from .base import Check, Outcome, Say, finished
 
-WIDTH, PLACES, HEIGHTS = 0.6, (-1.5, 1.5), (1.6, 1.2)
-BETA, DECAY = 20.0, 0.05  # the barrier between both places is about 3/β
+WIDTH, PLACES, HEIGHTS = 0.6, (-1.5, 1.5), (2.2, 1.8)
+BETA, DECAY = 14.0, 0.05  # the barrier between both places is a few 1/β
 HALF, CELLS = 6.0, 240
 NOISY_TIME, PLAIN_TIME = 300.0, 100.0
 # (weight, mean, standard deviation) of the Gaussians that a start is a sum of

@@ -1,14 +1,14 @@
 """How fast F − F* falls beside the guarantee of a logarithmic Sobolev inequality; its collapse as β grows.
 
-If every Gibbs measure ∝ e^{−βΨ_λ(·;ρ_t)} has KL ≤ I/(2ϱ), then F(ρ_t) − F* ≤ e^{−2ϱt/β}(F(ρ_0) − F*) (Nitanda,
-Wu and Suzuki; Chizat, 2022), and ϱ ≥ βλe^{−β osc Ψ} for a bounded Ψ (Holley and Stroock, 1987). Two data
-points x = ±e₁ with labels Y and neurons σ*(x; θ) = c e^{−|x−θ|²/2s²}, θ ∈ R^D, c < Y, give Ψ two wells. All mass
-starts in one of them and has to cross a barrier Δ, so that the rate falls like e^{−βΔ}: with β in proportion
-to D, exponentially in D.
+If every Gibbs measure ∝ e^{−βΨ_λ(·;ρ_t)} has KL ≤ I/(2ϱ), then F(ρ_t) − F* ≤ e^{−2ϱt/β}(F(ρ_0) − F*)
+(Nitanda, Wu and Suzuki; Chizat, 2022), and ϱ ≥ βλe^{−β osc Ψ} for a bounded Ψ (Holley and Stroock, 1987). Two
+data points x = ±e₁ with labels Y and neurons σ*(x; θ) = c e^{−|x−θ|²/2s²}, θ ∈ R^D, c < Y, give Ψ two wells.
+All mass starts in one of them and has to cross a barrier Δ, so that the rate falls like e^{−βΔ}: with β in
+proportion to D, exponentially in D.
 
 The rate is fitted to F − F* on grids in D = 1, 2, 3. It is compared with
 
-- the guarantee, osc Ψ = −inf Ψ (as Ψ < 0 vanishes at infinity), the largest along the run: it is never slower;
+- the guarantee, osc Ψ = −inf Ψ (as Ψ < 0 vanishes at infinity), the largest along the run;
 - in D = 1, 2κ, κ the smallest eigenvalue of the derivative at ρ* of the scheme in space: no time step in it;
 - Eyring and Kramers' law for cold noise, by which a well is left at the rate
   k = |μ|/2π √(det H/|det H₀|) e^{−βΔ}, H and H₀ the Hessians of Ψ_λ(·; ρ*) at the well and at the saddle,

@@ -4,7 +4,15 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 # in the order in which they are best read
-ORDER = ("single-neuron", "teacher-student", "two-gaussians", "lazy-to-feature", "noisy", "own-data")
+ORDER = (
+    "single-neuron",
+    "teacher-student",
+    "two-gaussians",
+    "lazy-to-feature",
+    "noisy",
+    "global-convergence",
+    "own-data",
+)
 
 
 def names() -> list[str]:

@@ -96,8 +96,9 @@ def _what(done: Finished) -> Any:
         sizes = list(dict.fromkeys(case.width for case in mine))
         scaling = list(dict.fromkeys(case.scaling for case in mine))
         formula, said = words.method(mine[0], sizes, scaling, getattr(method, "seeds", 1), deep)
-        name = method.called
-        rows.append([name, equation(formula), said])
+        if method.start is not None:
+            said += f"; at time 0 {words.start_law(spec, method.start)}"
+        rows.append([method.called, equation(formula), said])
     parts.append(table(["dynamics", "equation", "in words"], rows))
     parts.append(
         paragraph(

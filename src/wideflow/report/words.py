@@ -136,9 +136,17 @@ def loss(spec: Spec) -> str:
 
 def start(spec: Spec) -> str:
     """Where training starts, in a sentence."""
-    given: Any = spec.start
-    if given.kind != "particles":
+    if spec.start.kind != "particles":
         return "Weights are independent Gaussians, scaled by the parametrisation."
+    own = [method.start is not None for method in spec.dynamics]
+    if all(own):
+        return "At time 0 neurons are independent, of a law that each dynamics has for itself (see below)."
+    but = ", unless said otherwise below" if any(own) else ""
+    return f"At time 0 neurons are independent{but}: {start_law(spec, spec.start)}."
+
+
+def start_law(spec: Spec, given: Any) -> str:
+    """The law of neurons of a start."""
     names = {"a": "output weights a", "w": "weights w", "b": "biases b"}
     parts = []
     for name, words in names.items():
@@ -151,7 +159,7 @@ def start(spec: Spec) -> str:
     mirrored = (
         "; each neuron comes twice, with a and −a, so that f = 0 at the start" if given.mirrored else ""
     )
-    return "At time 0 neurons are independent: " + ", ".join(parts) + mirrored + "."
+    return ", ".join(parts) + mirrored
 
 
 def _marginal(name: str, value: Any) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .base import Count, Listed, NotNegative, Number, Part, Positive
+from .start import Start
 
 Scale = Positive | Literal["sqrt(n)"]
 ParametrisationName = Literal["mup", "ntk", "standard", "mean_field", "naive", "compromise"]
@@ -25,6 +26,7 @@ class Method(Part):
     """What every method has."""
 
     name: str = Field("", description="what to call it in tables and figures; the method's name by default")
+    start: Start | None = Field(None, description="a start of its own; that of the study by default")
 
     @property
     def called(self) -> str:

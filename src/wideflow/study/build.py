@@ -51,6 +51,15 @@ class Study:
     ts: np.ndarray
     cases: tuple[Case, ...]
     coordinates: Coordinates | None
+    own: dict[str, Law]  # starts of single entries of the dynamics, by where they stand
+
+    def start_of(self, case: Case) -> Law | Family:
+        """Where a case starts: its entry's own law, or that of the study."""
+        return self.own.get(case.where, self.start)
+
+    def state(self, case: Case) -> Any:
+        """The network of a case at time 0."""
+        return case.state(self.start_of(case), start_spec(self.spec, case.method))
 
     @property
     def cloud(self) -> tuple[str, str] | None:
@@ -69,6 +78,11 @@ class Study:
     def dynamics(self, case: Case) -> AbstractDynamics:
         """The dynamics of a case that is not a limit."""
         return dynamics(case.method, descended(self.risk, self.penalty))
+
+
+def start_spec(spec: Spec, method: Any) -> Any:
+    """What the spec says of the start of an entry of its dynamics."""
+    return spec.start if method.start is None else method.start
 
 
 def descended(risk: Risk, penalty: AbstractFunctional | None) -> AbstractFunctional:
@@ -114,10 +128,15 @@ def build(spec: Spec, folder: Path) -> Study:
     pair = make.part(("risk",), parts.risk, spec.risk, problem)
     risk, penalty = (_MISSING, _MISSING) if pair is _MISSING else pair
     ts = make.part(("times",), lambda t: checked_times(parts.times(t)), spec.times)
+    own = {
+        str(i): make.part(("dynamics", i, "start"), _own_start, method.start, whole, spec)
+        for i, method in enumerate(spec.dynamics)
+        if method.start is not None
+    }
     listed = [
         case
         for i, method in enumerate(spec.dynamics)
-        for case in _cases(make, i, method, start, pair, ts, spec)
+        for case in _cases(make, i, method, own.get(str(i), start), pair, ts, spec)
     ]
     named = make.part(("observe",), coordinates, problem)
     for i, name in enumerate(spec.observe.cloud or ()):
@@ -127,7 +146,7 @@ def build(spec: Spec, folder: Path) -> Study:
     _distinct(make, listed)
     if make.found:
         raise NotBuiltError(make.found)
-    return Study(spec, whole, problem, start, risk, penalty, ts, tuple(listed), named)
+    return Study(spec, whole, problem, start, risk, penalty, ts, tuple(listed), named, own)
 
 
 def located(spec: Spec, folder: Path) -> Spec:
@@ -151,6 +170,16 @@ def _problem(x: Any, target: Any, neuron: Any, loss: Any, noise: float) -> Probl
     return Problem(x=x, target=target, neuron=neuron, loss=loss, noise=noise)
 
 
+def _own_start(given: Any, whole: Problem, spec: Spec) -> Law | Family:
+    """A start of one entry alone. All runs of a study are networks of one kind, as a report tells one."""
+    if given.kind != "particles" or spec.start.kind != given.kind:
+        raise ValueError(
+            'a start of its own is a law of neurons in a study of neurons, kind = "particles" in both, got '
+            f'"{given.kind}" and start.kind = "{spec.start.kind}"'
+        )
+    return parts.start(given, whole, spec.problem.reduced)
+
+
 def _named(named: Coordinates | None, name: str) -> None:
     if named is None:
         raise ValueError("neurons of this kind have no named coordinates")
@@ -160,12 +189,14 @@ def _named(named: Coordinates | None, name: str) -> None:
 def _cases(make: _Builder, i: int, method: Any, start: Any, pair: Any, ts: Any, spec: Spec) -> list[Case]:
     """The runs of entry i, checked as far as they can be without running them."""
     here: Place = ("dynamics", i)
+    given = start_spec(spec, method)
     if isinstance(method, Limit):
         if spec.start.kind != "particles":
             make.found.append((here, 'the limit starts from a law of neurons: start.kind = "particles"'))
-        if getattr(spec.start, "mirrored", False) and not _symmetric(getattr(spec.start, "a", None)):
+        if getattr(given, "mirrored", False) and not _symmetric(getattr(given, "a", None)):
             made = "the limit of a mirrored start needs a law of a that is symmetric about 0"
-            make.found.append((("start", "mirrored"), made))
+            where: Place = ("start",) if method.start is None else (*here, "start")
+            make.found.append(((*where, "mirrored"), made))
         return list(cases(method, str(i), None, spec.seed))
     if (runs := method.seeds * len(method.width)) > _MOST_RUNS:
         make.found.append(((*here, "seeds"), f"{runs} runs are too many for one study: at most {_MOST_RUNS}"))
@@ -179,7 +210,7 @@ def _cases(make: _Builder, i: int, method: Any, start: Any, pair: Any, ts: Any, 
     make.part((*here, "width"), _check_size, listed, start, spec)
     make.part((*here, "batch"), _check_batch, method, start, spec)
     make.part((*here, "linearised"), _check_frozen, method, start, spec)
-    if isinstance(start, Law) and getattr(spec.start, "mirrored", False):
+    if isinstance(start, Law) and getattr(given, "mirrored", False):
         make.part((*here, "width"), _check_mirror, listed, start)
     return listed
 

@@ -30,7 +30,7 @@ def judged(study: Study, case: Case, run: Run) -> dict[str, Any] | None:
         return None
     if case.is_limit:
         return run.info.get("regime")
-    return summary(study, case.state(study.start, study.spec.start), run.final)
+    return summary(study, study.state(case), run.final)
 
 
 def summary(study: Study, start: Any, final: Any) -> dict[str, Any] | None:
@@ -71,15 +71,21 @@ def references(groups: list[Group]) -> tuple[list[Group], list[Group]]:
 
 
 def limit_for(group: Group, limits: list[Group]) -> Group | None:
-    """The limit of the same α, or the only one there is."""
+    """The limit from the same start of the same α, or the only one there is."""
+    limits = [g for g in limits if _together(g, group)]
     same = [g for g in limits if np.isclose(g.case.alpha, group.case.alpha)]
     return same[0] if same else limits[0] if len(limits) == 1 else None
 
 
 def frozen_for(group: Group, frozen: list[Group]) -> Group | None:
-    """The frozen kernel of the same width and scale."""
+    """The frozen kernel of the same start, width and scale."""
     at = lambda g: (g.case.width, g.case.scaling)
-    return next((g for g in frozen if at(g) == at(group)), None)
+    return next((g for g in frozen if at(g) == at(group) and _together(g, group)), None)
+
+
+def _together(one: Group, other: Group) -> bool:
+    """Whether both start alike."""
+    return one.case.method.start == other.case.method.start
 
 
 def sentence(groups: list[dict[str, Any]]) -> str:

@@ -44,7 +44,7 @@ def perform(study: Study, case: Case, path: Path, *, progress: bool | None = Non
     """The run of a case, kept in the folder `path`: what is there already is not done again."""
     if case.is_limit:
         return _limit(study, case, path, progress)
-    state = case.state(study.start, study.spec.start)
+    state = study.state(case)
     at = Linearisation(state) if case.linearised else state
     observe = observers(study, at)
     keep = study.spec.observe.snapshots
@@ -104,7 +104,7 @@ def _limit(study: Study, case: Case, path: Path, progress: bool | None) -> Run:
     spec: Any = case.method
     run = limit(
         study.problem,
-        study.start,  # type: ignore[arg-type]
+        study.start_of(case),  # type: ignore[arg-type]
         study.ts,
         spec.tol,
         alpha=spec.alpha,
