@@ -11,9 +11,9 @@ def test_the_saddle_ends_elsewhere_than_the_right_without_noise_and_not_with_it(
     warm = [experiment.noisy(name, [0.0, 150.0]) for name in ("saddle", "right")]
     cold = [experiment.plain(name, [0.0, 60.0]) for name in ("saddle", "right")]
     excess = [run["energy"][-1] - star.free_energy for run in warm]
-    # the slowest mode takes F − F* of either from 0.1 or less to 1e-5 by then; F* is the least F
+    # F − F* falls by e^{−0.05t} or faster, e^{−7.5} by then, from less than 0.1 after the first steps; F* is least
     assert min(excess) >= 0 and max(excess) < 1e-4 < 0.05 < warm[1]["energy"][0] - star.free_energy
-    assert cold[1]["energy"][-1] - cold[0]["energy"][-1] > 0.05  # a third of the whole, and it stays
+    assert cold[1]["energy"][-1] - cold[0]["energy"][-1] > 0.05  # far above the grid's error, and it stays
 
 
 def test_without_noise_no_mass_crosses_the_middle():

@@ -46,7 +46,7 @@ STARTS = {
 }
 BY_PARTICLES = ("left", "right")
 PARTICLES, SEEDS, STEP = 500, 8, 0.02
-ON_THE_WAY = (10.0, 25.0, 50.0)  # F − F* is still 1e-4 of the first there
+ON_THE_WAY = (10.0, 25.0, 50.0)  # F − F* is a hundredth of the first or more there
 
 
 def bump(x: Any, theta: Any) -> Any:
