@@ -17,7 +17,7 @@ def test_grid_and_movements_agree_with_noise():
     assert len(checks) == 2 and all(check.passed for check in checks)
     theta, weights = np.asarray(ways["JKO"].end.theta)[:, 0], np.asarray(ways["JKO"].end.weights)
     radius = float(ways["grid"].end.mean()[0])
-    # the movement's end is of first order in its last step, MOVE/4, of a flow with rates of order 1
+    # the movement's end is of first order in its last step, MOVE/8, of a flow with rates of order 1
     assert abs(float(weights @ theta) - radius) < experiment.MOVE / 4
 
 

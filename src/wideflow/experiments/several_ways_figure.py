@@ -40,7 +40,15 @@ def _densities(axis: Any, ways: dict[str, Any]) -> None:
                 axis.plot(middle, (weights[1:] + weights[:-1]) / 2 / gap, marker, ms=size, color=colour,
                           label=label)  # fmt: skip
             else:
-                axis.hist(theta, _BINS, density=True, histtype="step", color=colour, lw=1, label=label)
+                axis.hist(
+                    theta,
+                    min(_BINS, round(len(theta) ** 0.5)),
+                    density=True,
+                    histtype="step",
+                    color=colour,
+                    lw=1,
+                    label=label,
+                )
     mass = np.asarray(grid.marginal(grid.D - 1))
     seen = np.asarray(grid.axis(grid.D - 1))[mass > 1e-4 * mass.max()]
     left = np.asarray(grid.axis(0))[np.asarray(grid.marginal(0)) > 1e-4 * np.max(grid.marginal(0))]
