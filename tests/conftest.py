@@ -1,9 +1,15 @@
 """Digits matter in the tests: they run in float64 unless they say otherwise."""
 
+from pathlib import Path
+
 import jax
 import pytest
 
 jax.config.update("jax_enable_x64", True)
+
+# Most of the time goes into compiling: a program that another file or worker has compiled is taken from disk.
+jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
 @pytest.fixture(autouse=True, scope="module")
