@@ -4,8 +4,8 @@ from .checkpoint import Checkpoint
 from .diagnostics.balance import Balance
 from .diagnostics.coupled import Coupled, coupled
 from .diagnostics.density import density
-from .diagnostics.dissipation import Dissipation, dissipation
-from .diagnostics.observers import Observed, distance_to, mass, second_moment
+from .diagnostics.dissipation import DissipationRate, dissipation
+from .diagnostics.observers import EnergyOf, distance_to, mass, second_moment
 from .diagnostics.rates import decay_rate, guaranteed_rate, log_sobolev_constant
 from .diagnostics.regime.report import RegimeReport, regime
 from .diagnostics.scaling import fit_slope
@@ -94,9 +94,10 @@ __all__ = [
     "Dataset",
     "Dense",
     "Descent",
-    "Dissipation",
+    "DissipationRate",
     "Distance",
     "Elementwise",
+    "EnergyOf",
     "Entropy",
     "Family",
     "FisherRao",
@@ -130,7 +131,6 @@ __all__ = [
     "NoSymmetryError",
     "Nodes",
     "Normal",
-    "Observed",
     "Optax",
     "Parametrisation",
     "Particles",

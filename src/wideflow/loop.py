@@ -181,7 +181,7 @@ class _Loop:
             self.budget = max(self.budget // 2, 1)
 
     def note(self, info: Info) -> None:
-        self.info |= {"steps": int(info.steps), "rejected": int(info.rejected)}
+        self.info |= {"steps": int(info.steps), "rejected": int(info.rejected)} | dict(info.noted)
 
     def explain(self, what: str, t: float) -> str:
         last = self.rows[-1].t if self.rows else 0.0
@@ -255,7 +255,7 @@ def _named(observe: Any) -> dict[str, Observer]:
             raise ValueError(f"observe[{name!r}] must take two arguments, (t, state).") from None
         except ValueError:  # a function without a signature, such as one of NumPy's
             pass
-        if name in ("risk", "energy"):
+        if name in ("risk", "energy", "free_energy"):
             raise ValueError(f"The name {name!r} is taken; give this observer another one.")
     return dict(observe)
 

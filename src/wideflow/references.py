@@ -33,6 +33,8 @@ REFERENCES = {
     "equation. SIAM J. Math. Anal. 29(1), 1998.",
     "kidger2021": "P. Kidger. On neural differential equations. DPhil thesis, Oxford, 2021 (diffrax).",
     "kingma2015": "D. P. Kingma, J. Ba. Adam: a method for stochastic optimization. ICLR 2015.",
+    "koren1993": "B. Koren. A robust upwind discretization method for advection, diffusion and source terms. "
+    "In: Numerical methods for advection–diffusion problems, Vieweg 1993.",
     "kornblith2019": "S. Kornblith, M. Norouzi, H. Lee, G. Hinton. Similarity of neural network "
     "representations revisited. ICML 2019.",
     "lee2018": "J. Lee, Y. Bahri, R. Novak, S. S. Schoenholz, J. Pennington, J. Sohl-Dickstein. Deep "
@@ -59,8 +61,6 @@ REFERENCES = {
     "oscillator. IEEE Trans. Electron Devices 16(1), 1969.",
     "tsitouras2011": "C. Tsitouras. Runge–Kutta pairs of order 5(4) satisfying only the first column "
     "simplifying assumption. Comput. Math. Appl. 62(2), 2011.",
-    "vanleer1979": "B. van Leer. Towards the ultimate conservative difference scheme V. J. Comput. Phys. "
-    "32(1), 1979.",
     "yang2021": "G. Yang, E. J. Hu. Tensor programs IV: feature learning in infinite-width neural "
     "networks. ICML 2021.",
     "yang2021b": "G. Yang, E. J. Hu, et al. Tensor programs V: tuning large neural networks via zero-shot "

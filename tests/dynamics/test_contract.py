@@ -27,7 +27,7 @@ DYNAMICS = {
         wf.Risk(p), s, beta=wf.Annealing(5.0, 500.0, over=1.0), noise_on=("w",)
     ),
     "WassersteinFisherRao": lambda p, s: wf.WassersteinFisherRao(wf.Risk(p), s, decay=0.1),
-    "BirthDeath": lambda p, s: wf.BirthDeath(wf.Risk(p), s, rate=20.0, beta=50.0),
+    "BirthDeath": lambda p, s: wf.BirthDeath(wf.Risk(p), s, reaction=20.0, beta=50.0),
     "Adam": lambda p, s: wf.Adam(wf.Risk(p), s),
     "Adam batch": lambda p, s: wf.Adam(wf.Risk(p), s, batch=4),
     "Optax": lambda p, s: wf.Optax(wf.Risk(p), optax.sgd, s),

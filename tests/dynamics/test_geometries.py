@@ -23,7 +23,7 @@ LINE = wf.Problem(
 METHODS = {
     "FisherRao": lambda risk, eta: FisherRao(risk, eta),
     "WassersteinFisherRao": lambda risk, eta: WassersteinFisherRao(risk, eta, reaction=2.0),
-    "BirthDeath": lambda risk, eta: BirthDeath(risk, eta, rate=2.0, beta=50.0),
+    "BirthDeath": lambda risk, eta: BirthDeath(risk, eta, reaction=2.0, beta=50.0),
 }
 
 
@@ -196,7 +196,7 @@ def test_birth_death_without_events_is_descent_and_with_noise_langevin():
     start = wf.Particles(ATOMS.theta, neuron=NEURON)
     key = jax.random.key(4)
     for beta in (np.inf, 20.0):
-        calm = wf.evolve(BirthDeath(RISK, 0.05, rate=0.0, beta=beta, decay=0.1), start, [1.0], key=key)
+        calm = wf.evolve(BirthDeath(RISK, 0.05, reaction=0.0, beta=beta, decay=0.1), start, [1.0], key=key)
         plain = wf.evolve(wf.Langevin(RISK, 0.05, beta=beta, decay=0.1), start, [1.0], key=key)
         assert np.allclose(calm.final.theta, plain.final.theta, rtol=0, atol=1e-13)  # compiled apart
 
@@ -244,7 +244,7 @@ def test_float32_stays_float32(make):
         (lambda: FisherRao(RISK, 0.0), "step must be a number > 0"),
         (lambda: FisherRao(RISK, 0.1, beta=-1.0), "beta must be"),
         (lambda: WassersteinFisherRao(RISK, 0.1, reaction=-1.0), "reaction must be a number >= 0"),
-        (lambda: BirthDeath(RISK, 0.1, rate=np.nan), "rate must be a number >= 0"),
+        (lambda: BirthDeath(RISK, 0.1, reaction=np.nan), "reaction must be a number >= 0"),
         (lambda: wf.evolve(FisherRao(RISK, 0.1, beta=2.0), ATOMS, [1.0]), "atoms have no entropy"),
         (lambda: wf.evolve(FisherRao(RISK, 0.1), wf.MLP(2).sample(jax.random.key(0), 4), [1.0]),
          "FisherRao moves the masses of wf.Particles or of a wf.GridDensity, got a Network"),

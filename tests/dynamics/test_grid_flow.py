@@ -3,6 +3,7 @@
 import dataclasses
 import warnings
 
+import equinox as eqx
 import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
@@ -48,14 +49,12 @@ def test_order_in_the_cells_with_noise(case, cells):
         assert slope([1 / n for n in cells], [e[i] for e in errors]) > 1.8
 
 
-@pytest.mark.parametrize(
-    ("case", "cells"), [(LINE, (64, 128, 256)), (PLANE, (40, 60, 90))], ids=["1-D", "2-D"]
-)
+@pytest.mark.parametrize(("case", "cells"), [(LINE, (64, 128, 256)), (PLANE, (48, 96))], ids=["1-D", "2-D"])
 def test_order_in_the_cells_without_noise(case, cells):
     """The limited slopes are of order 2 in L1 where ρ is smooth; extrema cost a little."""
     errors = []
     for n in cells:
-        noiseless, run = evolved(case, n, ts=[0.2, 0.4], half=3.2, tol=1e-4, beta=np.inf, s0=0.5)
+        noiseless, run = evolved(case, n, ts=[0.2, 0.4], half=3.6, tol=1e-4, beta=np.inf, s0=0.6)
         errors.append([noiseless.error(t, rho) for t, rho in zip(run.t, run.states, strict=True)])
     for i in range(2):
         assert slope([1 / n for n in cells], [e[i] for e in errors]) > 1.8
@@ -76,7 +75,7 @@ def test_mean_covariance_and_free_energy_at_all_times():
     ts = np.linspace(0.0, 4.0, 9)
     _, run = evolved(LINE, 400, ts=ts)
     h = 12 / 400
-    for t, rho, energy in zip(run.t, run.states, run["energy"], strict=True):
+    for t, rho, energy in zip(run.t, run.states, run["free_energy"], strict=True):
         # all three are O(h²), with factors of order 1 for densities of width 0.6 and more
         assert abs(rho.mean()[0] - LINE.mean(t)[0]) < 2 * h**2
         assert abs(rho.covariance()[0, 0] - LINE.sd(t) ** 2) < 2 * h**2
@@ -93,7 +92,7 @@ def test_order_in_time(beta):
 
     @jax.jit
     def end(mass, k):
-        one = lambda _, m: flow.step(m, potential(m), potential, grid_flow._cells(state), 0.4 / k)[0]
+        one = lambda _, m: flow.scheme(m, potential(m), potential, grid_flow._cells(state), 0.4 / k)[0]
         return jax.lax.fori_loop(0, k, one, mass)
 
     exact = end(state.mass, 640)
@@ -123,6 +122,11 @@ def test_saved_times_do_not_change_the_steps():
     assert (np.asarray(few.final.mass) == np.asarray(many.final.mass)).all()
 
 
+@eqx.filter_jit
+def one_step(step, mass, phi, grid, dt):
+    return step(mass, phi, lambda m: phi, grid, dt)
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31 - 1), st.floats(1e-3, 1e3), st.integers(1, 3))
 def test_discrete_equilibria_are_kept(seed, beta, axes):
@@ -132,10 +136,10 @@ def test_discrete_equilibria_are_kept(seed, beta, axes):
     phi = jnp.asarray(rng.normal(size=shape) * 5 / beta)
     mass = jnp.exp(-beta * phi)
     mass = mass / mass.sum()
-    step = grid_flow.DriftDiffusion(beta)
-    grid = grid_flow.Grid(jnp.asarray(rng.uniform(0.1, 1, axes)), (True,) * axes)
-    dt = 10.0 ** rng.uniform(-3, 6)
-    new, error = step(mass, phi, lambda m: phi, grid, dt)
+    step = grid_flow.DriftDiffusion(jnp.asarray(beta))
+    grid = grid_flow.Cells(jnp.asarray(rng.uniform(0.1, 1, axes)), (True,) * axes)
+    dt = jnp.asarray(10.0 ** rng.uniform(-3, 6))
+    new, error = one_step(step, mass, phi, grid, dt)
     # a flux of 0 is the difference of two that are as large as the rates, each with some roundings
     largest = max(
         float(jnp.max(v))
@@ -216,7 +220,7 @@ def test_positive_and_of_mass_one_over_many_steps():
                 # back and forth: the target's sign changes every 50 steps
                 sign = jnp.where((k // 50) % 2 == 0, 1.0, -1.0)
                 phi = lambda m: sign * potential(m)
-                mass = flow.step(mass, phi(mass), phi, grid_flow._cells(state), jnp.asarray(2e-3))[0]
+                mass = flow.scheme(mass, phi(mass), phi, grid_flow._cells(state), jnp.asarray(2e-3))[0]
                 return mass, jnp.minimum(least, jnp.min(mass))
 
             return jax.lax.fori_loop(0, 100_000, one, (mass, jnp.min(mass)))
@@ -240,7 +244,7 @@ def test_dissipation_identity():
         )
         rates = np.array([rate(t) for t in ts])
         lost = np.sum(np.diff(ts)[::2] * 2 * (rates[:-2:2] + 4 * rates[1::2] + rates[2::2]) / 6)
-        gaps.append(abs(run["energy"][0] - run["energy"][-1] - lost))
+        gaps.append(abs(run["free_energy"][0] - run["free_energy"][-1] - lost))
     assert gaps[1] < gaps[0] / 3  # order 2 is a factor of 4
     assert gaps[1] < 2 * (12 / 120) ** 2
 

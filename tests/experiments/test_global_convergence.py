@@ -10,10 +10,12 @@ def test_the_saddle_ends_elsewhere_than_the_right_without_noise_and_not_with_it(
     star = experiment.resting()
     warm = [experiment.noisy(name, [0.0, 150.0]) for name in ("saddle", "right")]
     cold = [experiment.plain(name, [0.0, 60.0]) for name in ("saddle", "right")]
-    excess = [run["energy"][-1] - star.free_energy for run in warm]
+    excess = [run["free_energy"][-1] - star.free_energy for run in warm]
     # F − F* falls like e^{−0.05t} or faster from 0.1 on: below 1e-4 at 150; F* is the least F
-    assert min(excess) >= 0 and max(excess) < 1e-4 < 0.05 < warm[1]["energy"][0] - star.free_energy
-    assert cold[1]["energy"][-1] - cold[0]["energy"][-1] > 0.05  # far above the grid's error, and it stays
+    assert min(excess) >= 0 and max(excess) < 1e-4 < 0.05 < warm[1]["free_energy"][0] - star.free_energy
+    assert (
+        cold[1]["free_energy"][-1] - cold[0]["free_energy"][-1] > 0.05
+    )  # far above the grid's error, and it stays
 
 
 def test_without_noise_no_mass_crosses_the_middle():

@@ -68,7 +68,7 @@ CASES = {
         Case("SGD-data", lambda: wf.SGD(_data(), 0.02, batch=3), 1.0),
         Case("SGD-data-one-pass", lambda: wf.SGD(_data(), 0.05, one_pass=True), 1.2),
         Case("Langevin", lambda: wf.Langevin(_data(), 0.02, beta=50.0, decay=0.1), 1.0),
-        Case("BirthDeath", lambda: wf.BirthDeath(_data(), 0.02, rate=9.0, beta=50.0), 1.0),
+        Case("BirthDeath", lambda: wf.BirthDeath(_data(), 0.02, reaction=9.0, beta=50.0), 1.0),
         Case("FisherRao", lambda: wf.FisherRao(_data(), 0.02), 1.0),
         Case("Adam", lambda: wf.Adam(_data(), 0.02, batch=2), 1.0),
         Case("Optax", lambda: wf.Optax(_data(), optax.sgd(0.02, momentum=0.9), 0.02), 1.0),

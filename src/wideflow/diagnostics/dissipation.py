@@ -20,7 +20,7 @@ from .balance import Balance, balance, snapshots
 
 
 @dataclass(frozen=True)
-class Dissipation:
+class DissipationRate:
     """The observer I = ∫|∇(Ψ_λ + β⁻¹ log ρ)|²dρ, by which F falls in unit time.
 
     On a grid with noise it is Σ J (μ₋ − μ₊) over the faces, J the Scharfetter–Gummel flux and μ = Ψ_λ +
@@ -39,7 +39,7 @@ class Dissipation:
             return _on_grid(total, state, jnp.asarray(beta, state.dtype), beta < math.inf)
         if not isinstance(state, Particles):
             raise ValueError(
-                f"Dissipation takes a wf.GridDensity or wf.Particles, got {type(state).__name__}."
+                f"DissipationRate takes a wf.GridDensity or wf.Particles, got {type(state).__name__}."
             )
         if beta < math.inf:
             raise ValueError(
@@ -74,11 +74,11 @@ def _without(mass: Array, psi: Array, h: Array) -> Array:
 def dissipation(
     run: Run, functional: AbstractFunctional, *, beta: float = math.inf, decay: float = 0.0
 ) -> Balance:
-    """F(t_{k+1}) − F(t_k) beside −∫I dt over each interval of saved times, I as in `wf.Dissipation`. The
+    """F(t_{k+1}) − F(t_k) beside −∫I dt over each interval of saved times, I as in `wf.DissipationRate`. The
     residual is that of the integral, O(Δt⁴) for saved times Δt apart, that of the run's own steps and, on
     grids without noise, O(h²)."""
     t, states = snapshots("dissipation", run)
-    rate = Dissipation(functional, beta, decay)
+    rate = DissipationRate(functional, beta, decay)
     energy = traced(FreeEnergy(functional, beta=beta, decay=decay))
     lost = [-float(rate(float(when), state)) for when, state in zip(t, states, strict=True)]
     return balance(t, [float(_energy(energy, state)) for state in states], lost)

@@ -18,17 +18,17 @@ By = Literal["l1", "kl", "w2"]
 
 
 def mass(t: float, state: Any) -> Array:
-    """∫dρ, which every dynamics here but birth and death keeps at 1."""
+    """∫dρ, which every dynamics keeps at 1."""
     return jnp.sum(state.weights)
 
 
 def second_moment(t: float, state: Any) -> Array:
-    """∫|θ|²dρ over the trained coordinates."""
-    return 2 * state.second_moment()
+    """½∫|θ|²dρ over the trained coordinates, as `wf.SecondMoment`."""
+    return state.second_moment()
 
 
 @dataclass(frozen=True)
-class Observed:
+class EnergyOf:
     """`energy` of a functional, such as wf.FreeEnergy(R, beta=…, decay=…), along a run."""
 
     functional: AbstractFunctional

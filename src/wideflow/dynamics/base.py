@@ -1,6 +1,8 @@
 """What every dynamics answers to the loop in `evolve`."""
 
 import abc
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -21,6 +23,7 @@ class Info(NamedTuple):
     stalled: bool  # the step size collapsed
     steps: int  # steps taken in all, rejected ones apart
     rejected: int
+    noted: Mapping[str, float] = MappingProxyType({})  # what else the result should tell
 
 
 class AbstractDynamics(eqx.Module):

@@ -22,7 +22,7 @@ class Resampled(AbstractRule):
     """A step of `transport`, then births and deaths at the given rate."""
 
     transport: AbstractRule
-    rate: float
+    reaction: float
 
     def init(self, state):
         return self.transport.init(state)
@@ -41,7 +41,7 @@ class Resampled(AbstractRule):
     def update(self, force, state, memory, at):
         state, memory = self.transport.update(force, state, memory, at)
         psi = force.potential(state.theta, state)
-        source = survivors(at.events, at.step * self.rate * (psi - jnp.mean(psi)))
+        source = survivors(at.events, at.step * self.reaction * (psi - jnp.mean(psi)))
         return state.with_parts(jax.tree.map(lambda part: part[..., source], state.parts)), memory
 
     @property
@@ -70,18 +70,18 @@ def BirthDeath(  # noqa: N802
     functional: AbstractFunctional,
     step: float,
     *,
-    rate: float = 1.0,
+    reaction: float = 1.0,
     beta: float = math.inf,
     decay: float = 0.0,
 ) -> Descent:
     """A step of descent (of Langevin's with β < ∞), then every particle j has an event with probability
-    1 − e^{−κη|Ψ_j − mean Ψ|}, κ = `rate`: where Ψ_j is above the mean it dies and a copy of another takes
+    1 − e^{−κη|Ψ_j − mean Ψ|}, κ = `reaction`: where Ψ_j is above the mean it dies and a copy of another takes
     its place, where it is below it is copied onto another. n stays.
 
     As n → ∞ and η → 0 it is ∂tρ = ∇·(ρ∇Ψ_λ) + β⁻¹Δρ − κρ(Ψ_λ − ∫Ψ_λ dρ), the flow of
     `wf.WassersteinFisherRao` with particles of equal weight. Copies stay together without noise. With noise
     the reaction is that of Ψ_λ alone, not of Ψ_λ + β⁻¹ log ρ, which particles do not know."""
-    beta, rate = positive("beta", beta, infinite=True), positive("rate", rate, zero=True)
+    beta, reaction = positive("beta", beta, infinite=True), positive("reaction", reaction, zero=True)
     total = confining(functional, beta=math.inf, decay=decay)  # no log r of reduced radii in the reaction
-    rule = Resampled(noise(functional, beta), rate)
+    rule = Resampled(noise(functional, beta), reaction)
     return Descent(total, step, FullBatch(), rule, "BirthDeath", ("rotskoff2019",))

@@ -159,10 +159,10 @@ def _draw(star: Gibbs, with_noise: dict[str, Run], without: dict[str, Run]) -> A
     with panels(3) as (figure, axes):
         for colour, name in zip(COLOURS, STARTS, strict=False):
             warm, cold = with_noise[name], without[name]
-            excess = np.asarray(warm["energy"]) - star.free_energy
+            excess = np.asarray(warm["free_energy"]) - star.free_energy
             shown = excess > 1e-10
             axes[0].plot(np.asarray(warm.t)[shown], excess[shown], color=colour, label=name)
-            axes[1].plot(cold.t, cold["energy"], "--", color=colour, label=name)
+            axes[1].plot(cold.t, cold["free_energy"], "--", color=colour, label=name)
             edges = np.asarray(star.density.edges(0))[1:]
             axes[2].plot(edges, np.cumsum(np.asarray(warm.final.mass)), color=colour, lw=1)
             axes[2].plot(edges, np.cumsum(np.asarray(cold.final.mass)), "--", color=colour, lw=1.3)
@@ -186,7 +186,7 @@ def run(say: Say) -> Outcome:
     for name in STARTS:
         say(f"densities, start {name}")
         with_noise[name], without[name] = noisy(name, warm_times), plain(name, cold_times)
-        coarse.append(float(plain(name, [0, PLAIN_TIME], CELLS // 2)["energy"][-1]))
+        coarse.append(float(plain(name, [0, PLAIN_TIME], CELLS // 2)["free_energy"][-1]))
     for name in BY_PARTICLES:
         say(f"particles, start {name}, {SEEDS} seeds")
         at = np.searchsorted(warm_times, ON_THE_WAY)
@@ -194,10 +194,10 @@ def run(say: Say) -> Outcome:
         by_particles[name] = in_errors(particles(name), exact)
     away = [w2(one.final, star.density) for one in with_noise.values()]
     ends = Ends(
-        np.abs([float(one["energy"][-1]) - star.free_energy for one in with_noise.values()]),
+        np.abs([float(one["free_energy"][-1]) - star.free_energy for one in with_noise.values()]),
         np.array([d.value for d in away]),
         max(d.error for d in away),
-        np.array([float(one["energy"][-1]) for one in without.values()]),
+        np.array([float(one["free_energy"][-1]) for one in without.values()]),
         np.array(coarse),
         by_particles,
     )

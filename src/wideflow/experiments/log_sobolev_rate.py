@@ -116,7 +116,7 @@ def measured(D: int, beta: float, cells: tuple[int, ...] | None = None) -> Measu
     depth = {"depth": lambda t, rho: -jnp.min(R.potential(rho.theta, rho))}
     flow = GridFlow(R, beta=beta, decay=DECAY, tol=TOLERANCE)
     run = finished(evolve(flow, rho, ts, observe=depth, progress=False))
-    excess = np.asarray(run["energy"]) - star.free_energy
+    excess = np.asarray(run["free_energy"]) - star.free_energy
     late = ts >= ts[-1] / 2
     rate = decay_rate(ts[late], excess[late], 0.0)
     bound = guaranteed_rate(beta, DECAY, float(np.max(run["depth"])))

@@ -1,6 +1,7 @@
 """Entropy S(ρ) = −∫ρ log ρ and the free energy that noise adds it to."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -115,25 +116,73 @@ def _by_neighbours(theta: np.ndarray, k: int) -> tuple[float, float]:
     return value, float(each.std(ddof=1)) / math.sqrt(n)
 
 
-def FreeEnergy(  # noqa: N802
-    functional: AbstractFunctional, *, beta: float, decay: float = 0.0, neighbours: int | None = None
-) -> AbstractFunctional:
+class FreeEnergy(AbstractFunctional):
     """F = R/α² + (λ/2)∫|θ|²dρ − S/β as its `energy`: what noisy dynamics at inverse temperature β with decay
-    λ lower. On a reduced problem it has the entropy of the neurons in R^d, S(ρ̄) + E log(|S| r^{d−2}): with
-    the logarithm of the spheres' areas. `neighbours` as in `wf.Entropy`, for particles."""
-    beta = positive("beta", beta, infinite=True)
-    total = confining(functional, beta=beta, decay=decay)
-    if beta < math.inf:
-        total = total + (-1 / beta) * Entropy(neighbours)
+    λ lower. On a reduced problem it has the entropy of the neurons in R^d, S(ρ̄) + E log Π_i |S^{d_i−1}|
+    r_i^{d_i−1} over its blocks of dimension d_i. `neighbours` as in `wf.Entropy`, for particles."""
+
+    confining: AbstractFunctional  # F without −S(ρ̄)/β
+    entropic: AbstractFunctional | None
+
+    def __init__(
+        self,
+        functional: AbstractFunctional,
+        *,
+        beta: float,
+        decay: float = 0.0,
+        neighbours: int | None = None,
+    ):
+        beta = positive("beta", beta, infinite=True)
+        self.confining = confining(functional, beta=beta, decay=decay)
+        entropy = (-1 / beta) * Entropy(neighbours) if beta < math.inf else None
         neuron = getattr(functional.problem, "neuron", None)
-        if isinstance(neuron, RadialNeuron):
-            total = total + (-1 / beta) * Constant(_log_areas(neuron))
-    return total
+        if entropy is not None and isinstance(neuron, RadialNeuron):
+            entropy = entropy + (-1 / beta) * Offset(_log_areas(neuron))
+        self.entropic = entropy
+
+    def _both(self, of: Callable[[AbstractFunctional], Any]) -> Any:
+        return of(self.confining) if self.entropic is None else of(self.confining) + of(self.entropic)
+
+    def value(self, state):
+        return self._both(lambda term: term.value(state))
+
+    def energy(self, particles):
+        return self._both(lambda term: term.energy(particles))
+
+    def potential(self, theta, particles):
+        return self._both(lambda term: term.potential(theta, particles))
+
+    def drift(self, state, scale=1.0):
+        if self.entropic is not None:
+            self.entropic.drift(state, scale)  # says why there is none
+        return self.confining.drift(state, scale)
+
+    def on(self, nodes):
+        return eqx.tree_at(lambda free: free.confining, self, self.confining.on(nodes))
+
+    @property
+    def problem(self):
+        return self.confining.problem
+
+    @property
+    def sample(self):
+        return self.confining.sample
+
+    def info(self, state):
+        return self.confining.info(state)
+
+    def observed(self, state):
+        """The risk, and F where it is known: on a grid."""
+        known = self.entropic is None or isinstance(state, GridDensity)
+        return self.confining.observed(state) | ({"free_energy": self.energy(state)} if known else {})
+
+    def risks(self):
+        return self.confining.risks()
 
 
 def confining(functional: AbstractFunctional, *, beta: float, decay: float) -> AbstractFunctional:
-    """F without −S(ρ̄)/β: the functional whose first variation is Ψ_λ, on a reduced problem with the −(d−2)/β
-    log r that noise brings."""
+    """F without −S(ρ̄)/β: the functional whose first variation is Ψ_λ, on a reduced problem with the
+    −Σ_i (d_i − 1)/β log r_i that noise brings."""
     decay = positive("decay", decay, zero=True)
     total = functional + decay * SecondMoment() if decay else functional
     neuron = getattr(functional.problem, "neuron", None)
@@ -153,7 +202,7 @@ def _log_areas(neuron: RadialNeuron) -> float:
     return sum(math.log(2) + h * math.log(math.pi) - math.lgamma(h) for h in half)
 
 
-class Constant(AbstractPenalty):
+class Offset(AbstractPenalty):
     """A number that does not depend on ρ."""
 
     number: Any

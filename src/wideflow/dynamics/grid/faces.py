@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+_MOST = 0.999  # of a cell's mass: rounding must not take the rest
+
 
 def inflow(fluxes: Sequence[Array | None], mass: Float[Array, "..."]) -> Float[Array, "..."]:
     """What each cell gains when `fluxes[i]` crosses its faces along axis i (None where none does). Nothing
@@ -33,6 +35,3 @@ def limited(mass: Array, fluxes: Sequence[Array | None]) -> list[Array | None]:
         ends = jnp.moveaxis(along[:-1], 0, i), jnp.moveaxis(along[1:], 0, i)
         kept.append(None if flux is None else flux * jnp.where(flux > 0, *ends))
     return kept
-
-
-_MOST = 0.999  # of a cell's mass: rounding must not take the rest

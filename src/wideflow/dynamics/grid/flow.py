@@ -12,10 +12,10 @@ from jaxtyping import Array, Float, Int
 from ..._checks import count, positive
 from ..._tracing import traced
 from ...functionals.base import AbstractFunctional
-from ...functionals.entropy import FreeEnergy, confining
+from ...functionals.entropy import FreeEnergy
 from ...states.grid import GridDensity
 from ..base import AbstractDynamics, Info
-from .steps import AbstractStep, DriftDiffusion, Grid, Transport
+from .steps import AbstractStep, Cells, DriftDiffusion, Transport
 
 _AT_BOUNDARY = 1e-5  # mass in the outermost cells that is worth a warning
 _ROUNDINGS = 64  # of the free energy, within which two values are one
@@ -44,13 +44,13 @@ class GridFlow(AbstractDynamics):
     sub-step, through the nodes of the functional's expectation: cells × nodes, never cells × cells. Every
     accepted step keeps masses positive, their sum 1 and lowers F = R/α² + (λ/2)∫|θ|²dρ − S/β; its estimated
     error in L1 is below `tol`. The steps do not depend on the saved times: a density between two steps comes
-    from a shorter one. On a reduced problem noise brings the drift (d−2)/(βr) of radii.
+    from a shorter one. On a reduced problem noise brings the drift (d_i − 1)/(βr_i) of
+    the radius of each block of dimension d_i. A run records F as `free_energy`.
 
     Of second order in the cells' size h as long as β|∇Ψ|h ≲ 2; beyond, mass diffuses by |∇Ψ|h/2 more."""
 
-    functional: AbstractFunctional
-    confining: AbstractFunctional
-    step: AbstractStep
+    functional: FreeEnergy
+    scheme: AbstractStep
     tol: float
     max_steps: int = eqx.field(static=True)
     name: str = eqx.field(static=True)
@@ -70,12 +70,11 @@ class GridFlow(AbstractDynamics):
             raise ValueError(f"GridFlow needs a functional such as wf.Risk(problem), got a {given}.")
         beta = positive("beta", beta, infinite=True)
         self.functional = FreeEnergy(functional, beta=beta, decay=decay)
-        self.confining = confining(functional, beta=beta, decay=decay)
-        self.step = DriftDiffusion(beta) if beta < math.inf else Transport()
+        self.scheme = DriftDiffusion(beta) if beta < math.inf else Transport()
         self.tol = positive("GridFlow(tol)", tol)
         self.max_steps = count("max_steps", max_steps)
         self.name = "GridFlow"
-        papers = ("scharfetter1969", "chizat2018") if beta < math.inf else ("vanleer1979", "chizat2018")
+        papers = ("scharfetter1969", "chizat2018") if beta < math.inf else ("koren1993", "chizat2018")
         self.sources = (*papers, "jordan1998")
 
     def init(self, state, key):
@@ -102,7 +101,8 @@ class GridFlow(AbstractDynamics):
         spent = int(carry.taken) + int(carry.rejected) >= self.max_steps
         stalled = not reached and (bool(collapsed) or spent)
         finite = bool(jnp.isfinite(carry.energy))
-        return carry, Info(reached, finite, stalled, int(carry.taken), int(carry.rejected))
+        noted = {"boundary_mass": float(carry.reached)}
+        return carry, Info(reached, finite, stalled, int(carry.taken), int(carry.rejected), noted)
 
     def read(self, carry, t):
         t = jnp.asarray(t, carry.t.dtype)
@@ -123,7 +123,7 @@ class GridFlow(AbstractDynamics):
 
 def _potential(flow: GridFlow, state: GridDensity) -> Any:
     theta = state.theta
-    psi = lambda mass: flow.confining.potential(theta, state.with_mass(mass))
+    psi = lambda mass: flow.functional.confining.potential(theta, state.with_mass(mass))
     return lambda mass: psi(mass).astype(mass.dtype).reshape(mass.shape)
 
 
@@ -131,7 +131,7 @@ def _potential(flow: GridFlow, state: GridDensity) -> Any:
 def _init(flow: GridFlow, state: GridDensity) -> Carry:
     zero, k = jnp.zeros((), state.dtype), jnp.zeros((), jnp.int32)
     first = _potential(flow, state)(state.mass)
-    dt = jnp.minimum(jnp.asarray(_FIRST, state.dtype), flow.step.longest(first, _cells(state)))
+    dt = jnp.minimum(jnp.asarray(_FIRST, state.dtype), flow.scheme.longest(first, _cells(state)))
     return Carry(zero, dt, state, first, _energy(flow, state), zero, k, k)
 
 
@@ -139,8 +139,8 @@ def _energy(flow: GridFlow, state: GridDensity) -> Array:
     return flow.functional.energy(state).astype(state.dtype)
 
 
-def _cells(state: GridDensity) -> Grid:
-    return Grid(state.widths, state.moves)
+def _cells(state: GridDensity) -> Cells:
+    return Cells(state.widths, state.moves)
 
 
 @eqx.filter_jit
@@ -161,14 +161,14 @@ def _advance(flow: GridFlow, carry: Carry, t1: Array, most: Array, clip: Array) 
 
     def step(c: Carry) -> Carry:
         dt = jnp.where(clip, jnp.minimum(c.dt, t1 - c.t), c.dt)
-        mass, error = flow.step(c.state.mass, c.potential, potential, grid, dt)
+        mass, error = flow.scheme(c.state.mass, c.potential, potential, grid, dt)
         state = c.state.with_mass(mass / jnp.sum(mass))
         energy, phi = _energy(flow, state), potential(state.mass)
         lowers = energy <= c.energy + _ROUNDINGS * eps * (jnp.abs(energy) + 1)
         keep = (error <= tol) & lowers & (jnp.min(mass) >= 0)
-        safe = jnp.where(error > 0, 0.9 * (tol / error) ** (1 / flow.step.order), 4.0)
+        safe = jnp.where(error > 0, 0.9 * (tol / error) ** (1 / flow.scheme.order), 4.0)
         factor = jnp.where(lowers, jnp.clip(safe, 0.2, jnp.where(keep, 4.0, 0.9)), 0.5)
-        longest = flow.step.longest(jnp.where(keep, phi, c.potential), grid)
+        longest = flow.scheme.longest(jnp.where(keep, phi, c.potential), grid)
         choose = lambda new, old: jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, old)
         return Carry(
             jnp.where(keep, jnp.where(clip & (dt >= t1 - c.t), t1, c.t + dt), c.t),

@@ -24,7 +24,7 @@ _SUBSTEPS = (
 )
 
 
-class Grid(NamedTuple):
+class Cells(NamedTuple):
     """What a step needs to know of the cells."""
 
     widths: Float[Array, " D"]
@@ -37,11 +37,11 @@ class AbstractStep(eqx.Module):
     order: eqx.AbstractClassVar[int]
 
     @abc.abstractmethod
-    def __call__(self, mass: Array, first: Array, potential: Potential, grid: Grid, dt: Array) -> Any:
+    def __call__(self, mass: Array, first: Array, potential: Potential, grid: Cells, dt: Array) -> Any:
         """The masses after the step, and an estimate of the error in L1. `first` is potential(mass)."""
 
     @abc.abstractmethod
-    def longest(self, first: Array, grid: Grid) -> Array:
+    def longest(self, first: Array, grid: Cells) -> Array:
         """The longest step that keeps every mass positive."""
 
 
@@ -53,7 +53,7 @@ class DriftDiffusion(AbstractStep):
     beta: Any
     order = 3
 
-    def _substep(self, mass: Array, phi: Array, grid: Grid, dt: Array) -> tuple[Array, list[Array | None]]:
+    def _substep(self, mass: Array, phi: Array, grid: Cells, dt: Array) -> tuple[Array, list[Array | None]]:
         """Implicit Euler along each axis in turn: the masses, and what crossed the faces."""
         fluxes: list[Array | None] = []
         beta = jnp.asarray(self.beta, mass.dtype)
@@ -96,7 +96,7 @@ class Transport(AbstractStep):
 
     order = 3
 
-    def _change(self, mass: Array, phi: Array, grid: Grid) -> Array:
+    def _change(self, mass: Array, phi: Array, grid: Cells) -> Array:
         fluxes: list[Array | None] = []
         for i, moves in enumerate(grid.moves):
             speed = -jnp.diff(jnp.moveaxis(phi, i, 0), axis=0) / grid.widths[i] ** 2

@@ -40,8 +40,8 @@ class Carry(eqx.Module):
 
 class JKO(AbstractDynamics):
     """ρ_{k+1} = argmin F(ρ) + W2²(ρ, ρ_k)/(2τ), F = R/α² + (λ/2)∫|θ|²dρ − S/β, time t = kτ: the minimising
-    movement (Jordan, Kinderlehrer, Otto) of the flow ∂tρ = ∇·(ρ∇Ψ_λ) + β⁻¹Δρ, of first order in τ. F never
-    rises, and Σ_k W2²(ρ_{k+1}, ρ_k) ≤ 2τ(F(ρ_0) − F(ρ_K)).
+    movement (Jordan, Kinderlehrer, Otto) of the flow ∂tρ = ∇·(ρ∇Ψ_λ) + β⁻¹Δρ, of first order in τ. In the
+    first two schemes F never rises, and Σ_k W2²(ρ_{k+1}, ρ_k) ≤ 2τ(F(ρ_0) − F(ρ_K)).
 
     The state decides the scheme:
     - `wf.Particles` on the line (D = 1) with noise: the particles are quantiles (`law.nodes(n)`, or equal
@@ -137,11 +137,16 @@ class JKO(AbstractDynamics):
             finite, solved, left = bool(is_finite(moved.state)), bool(moved.solved), left - 1
             unsure = carry.unsure
             if finite and solved and isinstance(scheme, Proximal):
-                unsure = self._noted(unsure, G, carry.state, moved, step)
+                unsure = self._checked(unsure, G, carry.state, moved, step)
             carry = Carry(carry.k + 1, carry.key, moved.state, moved.residual, unsure)
-        return carry, Info(int(carry.k) >= asked, finite, not solved, int(carry.k), 0)
+        return carry, Info(int(carry.k) >= asked, finite, not solved, int(carry.k), 0, self._noted(carry))
 
-    def _noted(self, unsure: Array, G: Any, before: Particles, moved: Moved, step: Array) -> Array:  # noqa: N803
+    def _noted(self, carry: Carry) -> dict[str, float]:
+        noted = {"residual": float(carry.residual), "unsure_steps": int(carry.unsure)}
+        blurred = isinstance(carry.state, GridDensity)
+        return noted | ({"blur_bias": float(self.blur(carry.state).bias)} if blurred else {})
+
+    def _checked(self, unsure: Array, G: Any, before: Particles, moved: Moved, step: Array) -> Array:  # noqa: N803
         """The count of steps that may not be those of W2, and a warning at the first."""
         if is_optimal(G, before, moved.state, step, moved.residual):
             return unsure
