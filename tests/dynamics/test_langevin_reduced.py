@@ -15,11 +15,8 @@ TWO = wf.Problem(x=wf.two_gaussians(8, 0.5), neuron=wf.Neuron("tanh"))
 BLOCKS = wf.Problem(x=wf.two_gaussians(7, 0.5, subspace=3), neuron=wf.Neuron("tanh"))
 COOLING = Annealing(6.0, 60.0, 0.8, "geometric")
 CASES = {
-    # with a fixed β everywhere the drift is in the functional, else the rule adds it step by step
     "single index, annealed": (ONE, COOLING, None, None),
-    "single index, noise on w": (ONE, 12.0, "w", ("s", "r")),
     "two Gaussians, fixed": (TWO, 12.0, None, None),
-    "two Gaussians, annealed": (TWO, COOLING, None, None),
     "two blocks, noise on the first": (BLOCKS, COOLING, ("w1", "w2", "w3"), "r1"),
 }
 
@@ -74,3 +71,19 @@ def test_infinite_dimension_takes_noise_where_there_are_no_radii():
             wf.Langevin(risk, STEP, beta=beta, noise_on=on)
     start = wf.init(endless).reduced().on(endless.reduced(ORDER)).sample(jax.random.key(0), 10)
     assert wf.evolve(wf.Langevin(risk, STEP, beta=COOLING, noise_on="a"), start, [0.1]).status == "ok"
+
+
+@pytest.mark.parametrize(("d", "eta"), [(2, 0.02), (3, 0.02), (2, 0.1)])
+def test_few_directions_and_no_force(d, eta):
+    """Where the risk exerts no force a radius is that of an Ornstein–Uhlenbeck process in R^d, also where it
+    comes near 0 in every other step: E r² of Euler's chain in closed form, within 4 standard errors."""
+    reduced = wf.Problem(x=wf.two_gaussians(d, 0.5), neuron=wf.Neuron("tanh", output="unit")).reduced(8)
+    start = 0.5 * np.linalg.norm(np.random.default_rng(d).normal(size=(4000, d)), axis=1)
+    rho = wf.Particles(start[:, None], neuron=reduced.neuron)
+    beta, decay = 4.0, 0.5
+    noisy = wf.Langevin(wf.Risk(reduced, wf.Quadrature(8)), eta, beta=beta, decay=decay)
+    square = np.asarray(wf.evolve(noisy, rho, [1.0], key=jax.random.key(5)).final.theta[:, 0]) ** 2
+    keeps, steps = (1 - eta * decay) ** 2, round(1 / eta)
+    left = keeps**steps
+    exact = left * np.mean(start**2) + d * 2 * eta / beta * (1 - left) / (1 - keeps)
+    assert abs(square.mean() - exact) < 4 * square.std() / np.sqrt(len(square))

@@ -49,7 +49,8 @@ def FisherRao(  # noqa: N802
 
     It moves `wf.Particles` and `wf.GridDensity` alike. On a grid β < ∞ adds −S(ρ)/β to F. The step keeps the
     entropy whole and takes the rest linear, argmin ⟨Ψ_λ, ρ⟩ − S(ρ)/β + KL(ρ|ρ_k)/η, that is
-    ρ ∝ (ρ_k e^{−ηΨ_λ})^{1/(1 + η/β)}: stable for any η/β, with fixed points ρ ∝ e^{−βΨ_λ} whatever η."""
+    ρ ∝ (ρ_k e^{−ηΨ_λ})^{1/(1 + η/β)}: stable for any η/β, with fixed points ρ ∝ e^{−βΨ_λ} whatever η
+    (where there is mass: a cell that is empty stays so)."""
     beta = positive("beta", beta, infinite=True)
     total = confining(functional, beta=beta, decay=decay)
     return Descent(total, step, FullBatch(), Multiplicative(beta), "FisherRao", ("beck2003",))

@@ -27,32 +27,21 @@ def Langevin(  # noqa: N802
 
     Euler–Maruyama for ∂tρ = ∇·(ρ∇Ψ_λ) + β⁻¹Δρ, of weak order 1 in η. β = inf is no noise. `batch`
     makes it noisy SGD; without it the velocity is the full one. On a reduced problem the noise is that
-    of the neurons in R^d: their radii gain the drift (d_i − 1)/(βr).
+    of the neurons in R^d, in the very law of such a step: their radii drift by (d_i − 1)/(βr) in the mean.
 
-    - `beta`: a number, or β(t) as `wf.Annealing(start, end, over)`; step k has the β of t = kη, in the drift
-      of the radii too. The energy that a run records is then F + S(ρ̄)/β without that of the radii.
+    - `beta`: a number, or β(t) as `wf.Annealing(start, end, over)`; step k has the β of t = kη.
     - `noise_on`: coordinates with noise, by their own names (w1) or those of their parts (w), as
       `neuron.coordinates(D)` lists them; all trained ones by default. Radii without noise have no drift."""
     beta = inverse_temperature(beta)
     on = None if noise_on is None else names(noise_on)
-    rule, total = _tempered(functional, beta, decay, on)
+    total = confining(functional, beta=math.inf, decay=decay)
     batches = batches_for(functional, batch, one_pass)
     sources = ("mei2018", "hu2021", *(("chizat2022",) if isinstance(beta, Annealing) else ()))
-    return Descent(total, step, batches, rule, "Langevin", sources)
-
-
-def _tempered(
-    functional: Any, beta: float | Annealing, decay: float, on: tuple[str, ...] | None
-) -> tuple[AbstractRule, AbstractFunctional]:
-    """The rule of the noise, and the functional, which holds what does not change in time."""
-    if isinstance(beta, float) and on is None:
-        rule = Euler() if beta == math.inf else Noisy(beta)
-        return rule, confining(functional, beta=beta, decay=decay)
-    return noise(functional, beta, on), confining(functional, beta=math.inf, decay=decay)
+    return Descent(total, step, batches, noise(functional, beta, on), "Langevin", sources)
 
 
 def noise(functional: Any, beta: float | Annealing, on: tuple[str, ...] | None = None) -> AbstractRule:
-    """The rule of the noise with the drift that it brings to radii, for a functional without that drift."""
+    """The rule of the noise, with what it does to radii."""
     radii = _radii(functional, on)
     if beta == math.inf:
         return Euler()

@@ -9,11 +9,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..functionals.penalties import RadialEntropy
 from ..states.trainable import AbstractTrainable
 from .coordinates import chosen
 from .schedules import Annealing
-from .streams import event_key, noise_key
+from .streams import across_key, event_key, noise_key
 
 Moved = tuple[Any, Any]
 
@@ -42,6 +41,11 @@ class At(NamedTuple):
     def noise(self) -> Array:
         """The key of this step's Langevin noise."""
         return noise_key(self.key, self.k)
+
+    @property
+    def across(self) -> Array:
+        """The key of this step's noise across reduced radii."""
+        return across_key(self.key, self.k)
 
     @property
     def events(self) -> Array:
@@ -89,8 +93,9 @@ class Euler(AbstractRule):
 class Noisy(AbstractRule):
     """θ ← θ + ηv + √(2η/β(t)) g, g ~ N(0, I) on the trained coordinates, or on those of them that `on` names.
 
-    `radial` adds the drift (d_i − 1)/(β r_i) of reduced radii, where the functional does not hold it
-    because β moves or because some radii have no noise."""
+    `radial`: the noise of neurons in R^d on reduced radii of d_i dimensions. That along a radius is g, that
+    across it has the length of d_i − 1 normal coordinates: r ← |(r + ηv + √(2η/β) g, √(2η/β) χ_{d_i−1})|, the
+    very law of a step in R^d, of which (d_i − 1)/(βr_i) is the drift."""
 
     beta: float | Annealing
     on: tuple[str, ...] | None = eqx.field(static=True, default=None)
@@ -113,10 +118,24 @@ class Noisy(AbstractRule):
         beta = self.beta(at.t) if isinstance(self.beta, Annealing) else self.beta
         if self.on is not None:
             g = self._masked(g, state)
-        if self.radial:
-            push = self._masked(RadialEntropy().drift(state, (at.step / beta).astype(state.dtype)), state)
-            moved = jax.tree.map(jnp.add, moved, push)
-        return _noised(state, moved, g, at.step, beta), memory
+        noised = _noised(state, moved, g, at.step, beta)
+        return self._across(noised, at.step / beta, at.across) if self.radial else noised, memory
+
+    def _across(self, state: Any, variance: Array, key: Array) -> Any:
+        """Radii lengthened by the noise across them, of variance 2η/β in each of d_i − 1 directions."""
+        neuron, w = state.neuron, state.parts.w
+        p, width = len(neuron.blocks), w.shape[1:]
+        halves = [(dim - 1) / 2 for dim in neuron.blocks]  # χ² of so many pairs is twice a gamma variable
+        draws = [
+            jax.random.gamma(jax.random.fold_in(key, i), half, width, w.dtype)
+            if half > 0
+            else jnp.zeros(width)
+            for i, half in enumerate(halves)
+        ]
+        square = (4 * variance * jnp.stack(draws)).astype(w.dtype)
+        has_noise = self._masked(jax.tree.map(jnp.ones_like, state.parts), state).w[-p:] > 0
+        radii = jnp.where(has_noise, jnp.sqrt(w[-p:] ** 2 + square), w[-p:])
+        return state.with_parts(state.parts._replace(w=jnp.concatenate([w[:-p], radii])))
 
     def _masked(self, parts: Any, state: Any) -> Any:
         if self.on is None:

@@ -6,7 +6,7 @@ can give the same child."""
 import jax
 from jaxtyping import Array
 
-_DATA, _NOISE, _ORDER, _EVENTS = 0, 1, 2, 3
+_DATA, _NOISE, _ORDER, _EVENTS, _ACROSS = 0, 1, 2, 3, 4
 
 
 def data_key(key: Array, step: Array) -> Array:
@@ -27,3 +27,8 @@ def order_key(key: Array) -> Array:
 def event_key(key: Array, step: Array) -> Array:
     """Draws which particles die and are copied in a step."""
     return jax.random.fold_in(jax.random.fold_in(key, _EVENTS), step)
+
+
+def across_key(key: Array, step: Array) -> Array:
+    """The parent of the keys, one for each block, that draw the noise of a step across reduced radii."""
+    return jax.random.fold_in(jax.random.fold_in(key, _ACROSS), step)

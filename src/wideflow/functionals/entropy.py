@@ -72,8 +72,8 @@ class Entropy(AbstractPenalty):
                 "wf.on_grid(particles, low, high, cells)."
             )
         (here, spread), (wider, _) = (_by_neighbours(theta, j) for j in (k, 2 * k))
-        # the bias grows like (k/n)^{2/D}, by which twice as many neighbours tell it
-        bias = (wider - here) / (2 ** (2 / theta.shape[1]) - 1)
+        # the bias grows like (k/n)^{2/D}, at an edge like (k/n)^{1/D}, by which twice as many tell it
+        bias = (wider - here) / (2 ** (1 / theta.shape[1]) - 1)
         return Estimate(here, math.hypot(spread, bias))
 
     def energy(self, particles):
@@ -98,12 +98,23 @@ def _log(density: Array) -> Array:
     return jnp.log(jnp.maximum(density, _TINY if density.dtype == jnp.float64 else 1e-37))
 
 
+def _whitened(theta: np.ndarray) -> tuple[np.ndarray, float]:
+    """The cloud with covariance I, as neighbours want it, and log det of the map back (one in a subspace: as
+    it is)."""
+    centred = theta - theta.mean(0)
+    values, vectors = np.linalg.eigh(centred.T @ centred / len(theta))
+    if not values[0] > 1e-12 * values[-1]:
+        return theta, 0.0
+    return centred @ vectors / np.sqrt(values), 0.5 * float(np.log(values).sum())
+
+
 def _by_neighbours(theta: np.ndarray, k: int) -> tuple[float, float]:
     """The estimate by k-th neighbours and one standard error of it."""
     from scipy.spatial import cKDTree
     from scipy.special import digamma, gammaln
 
     n, D = theta.shape
+    theta, scale = _whitened(theta)
     distance = cKDTree(theta).query(theta, k + 1)[0][:, -1]
     if (distance == 0).any():
         raise ValueError(
@@ -112,7 +123,7 @@ def _by_neighbours(theta: np.ndarray, k: int) -> tuple[float, float]:
         )
     unit_ball = 0.5 * D * math.log(math.pi) - float(gammaln(0.5 * D + 1))
     each = D * np.log(distance)
-    value = float(digamma(n) - digamma(k)) + unit_ball + float(each.mean())
+    value = float(digamma(n) - digamma(k)) + unit_ball + float(each.mean()) + scale
     return value, float(each.std(ddof=1)) / math.sqrt(n)
 
 
@@ -121,6 +132,7 @@ class FreeEnergy(AbstractFunctional):
     λ lower. On a reduced problem it has the entropy of the neurons in R^d, S(ρ̄) + E log Π_i |S^{d_i−1}|
     r_i^{d_i−1} over its blocks of dimension d_i. `neighbours` as in `wf.Entropy`, for particles."""
 
+    plain: AbstractFunctional  # R/α² + (λ/2)∫|θ|²dρ
     confining: AbstractFunctional  # F without −S(ρ̄)/β
     entropic: AbstractFunctional | None
 
@@ -133,6 +145,7 @@ class FreeEnergy(AbstractFunctional):
         neighbours: int | None = None,
     ):
         beta = positive("beta", beta, infinite=True)
+        self.plain = confining(functional, beta=math.inf, decay=decay)
         self.confining = confining(functional, beta=beta, decay=decay)
         entropy = (-1 / beta) * Entropy(neighbours) if beta < math.inf else None
         neuron = getattr(functional.problem, "neuron", None)
@@ -158,7 +171,8 @@ class FreeEnergy(AbstractFunctional):
         return self.confining.drift(state, scale)
 
     def on(self, nodes):
-        return eqx.tree_at(lambda free: free.confining, self, self.confining.on(nodes))
+        parts = lambda free: (free.plain, free.confining)
+        return eqx.tree_at(parts, self, tuple(term.on(nodes) for term in parts(self)))
 
     @property
     def problem(self):
@@ -172,9 +186,9 @@ class FreeEnergy(AbstractFunctional):
         return self.confining.info(state)
 
     def observed(self, state):
-        """The risk, and F where it is known: on a grid."""
+        """The risk, with decay the energy without entropy, and F where it is known: on a grid."""
         known = self.entropic is None or isinstance(state, GridDensity)
-        return self.confining.observed(state) | ({"free_energy": self.energy(state)} if known else {})
+        return self.plain.observed(state) | ({"free_energy": self.energy(state)} if known else {})
 
     def risks(self):
         return self.confining.risks()

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import count, finite
+from .._checks import count, finite, nearest
 from .._checks import key as check_key
 from ..problems.neurons import AbstractNeuron
 from ..problems.radial import RadialNeuron
@@ -49,6 +49,9 @@ class GridDensity(eqx.Module):
         self.mass, self.neuron = mass, neuron
         self.low, self.high = jnp.asarray(low, mass.dtype), jnp.asarray(high, mass.dtype)
         self.alpha = jnp.asarray(alpha, mass.dtype)
+        for i, name in enumerate(neuron.coordinates(mass.ndim)):
+            if self._is_radius(i) and low[i] < 0:
+                raise ValueError(f"{name} is a radius: low must be >= 0 there, got {low[i]}.")
 
     @property
     def D(self) -> int:  # noqa: N802 (theory's name)
@@ -79,12 +82,14 @@ class GridDensity(eqx.Module):
         """ρ on the cells."""
         return self.mass / self.volume
 
-    def axis(self, i: int) -> Float[Array, " N"]:
+    def axis(self, i: int | str) -> Float[Array, " N"]:
         """Centres of the cells along axis i."""
+        i = self.index(i)
         return self.low[i] + (jnp.arange(self.mass.shape[i]) + 0.5).astype(self.dtype) * self.widths[i]
 
-    def edges(self, i: int) -> Float[Array, " N+1"]:
+    def edges(self, i: int | str) -> Float[Array, " N+1"]:
         """Ends of the cells along axis i."""
+        i = self.index(i)
         return self.low[i] + jnp.arange(self.mass.shape[i] + 1).astype(self.dtype) * self.widths[i]
 
     @property
@@ -136,8 +141,18 @@ class GridDensity(eqx.Module):
         centred = self.theta - self.mean()
         return (centred.T * self.weights) @ centred + jnp.diag(self.widths**2) / 12
 
-    def marginal(self, i: int) -> Float[Array, " N"]:
-        """Density of coordinate i alone."""
+    def index(self, i: int | str) -> int:
+        """The axis of a coordinate, by number or by name as in `neuron.coordinates(D)`."""
+        if not isinstance(i, str):
+            return i
+        known = self.neuron.coordinates(self.D)
+        if i not in known:
+            raise ValueError(f"No coordinate {i!r}; there are {', '.join(known)}.{nearest(i, known)}")
+        return known.index(i)
+
+    def marginal(self, i: int | str) -> Float[Array, " N"]:
+        """Density of coordinate i alone, at the points `axis(i)`; i is a number or a name such as "w"."""
+        i = self.index(i)
         others = tuple(j for j in range(self.D) if j != i)
         return jnp.sum(self.mass, axis=others) / self.widths[i]
 
@@ -148,12 +163,15 @@ class GridDensity(eqx.Module):
     def boundary_mass(self) -> Float[Array, ""]:
         """Mass in the outermost cells of the trained axes, where ρ would leave the box if it could. Radii end
         at 0 by themselves: that side does not count."""
-        total = jnp.zeros((), self.dtype)
+        total, rest = jnp.zeros((), self.dtype), self.mass
         for i, moves in enumerate(self.moves):
             if moves:
-                sides = jnp.moveaxis(self.mass, i, 0)
-                inner = jnp.where(self._is_radius(i) & (self.low[i] <= 0), 0.0, 1.0)
-                total = total + jnp.sum(sides[-1]) + inner * jnp.sum(sides[0])
+                along = jnp.moveaxis(rest, i, 0)
+                ends = (self.low[i] <= 0) & self._is_radius(i)
+                first = jnp.where(ends, 0.0, along[0])
+                total = total + jnp.sum(along[-1]) + jnp.sum(first)
+                # a cell in a corner counts once: what was counted is taken away
+                rest = jnp.moveaxis(along.at[-1].set(0.0).at[0].add(-first), 0, i)
         return total
 
     def _is_radius(self, i: int) -> bool:

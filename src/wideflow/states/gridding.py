@@ -36,9 +36,11 @@ def on_grid(
     given = getattr(source, "neuron", None) if neuron is None else neuron
     D = getattr(source, "D", None) or max(np.size(low), np.size(high), np.size(cells))
     if not isinstance(D, int) or D > MOST_AXES:
-        raise ValueError(f"A grid takes θ of at most {MOST_AXES} coordinates, got D = {D}. Try a reduction.")
+        raise ValueError(
+            f"A grid takes θ of at most {MOST_AXES} coordinates, got D = {D}. Try problem.reduced()."
+        )
     low, high = box(low, high, D)
-    shape = tuple(count("on_grid(cells)", int(v), least=2) for v in np.broadcast_to(cells, (D,)))
+    shape = tuple(count("on_grid(cells)", v, least=2) for v in np.broadcast_to(cells, (D,)))
     fits(f"A grid of {shape} cells", 64.0 * math.prod(shape), "Use fewer cells.")
     edges = [np.linspace(a, b, n + 1) for a, b, n in zip(low, high, shape, strict=True)]
     if isinstance(source, Law):
@@ -54,6 +56,10 @@ def on_grid(
     total, known = mass.sum(), not callable(source) or isinstance(source, Particles)
     if not total > 0 or not np.isfinite(total):
         raise ValueError(f"There is no mass in the box from {low} to {high}: choose another one.")
+    if known and total < 0.5:
+        raise ValueError(
+            f"Only {total:.2g} of the mass lies in the box from {low} to {high}: choose a larger one."
+        )
     if known and 1 - total > _LOST:
         warnings.warn(
             f"{1 - total:.2g} of the mass lies outside the grid from {low} to {high} and is left out.",
@@ -66,7 +72,10 @@ def on_grid(
 def _of_law(law: Law, edges: list[np.ndarray]) -> np.ndarray:
     mass = np.ones(())
     for (marginal, _, width), ends in zip(law.coordinates(), edges, strict=True):
-        mass = np.multiply.outer(mass, np.diff(marginal.cdf(ends, width)))
+        below, above = marginal.cdf(ends, width), marginal.tail(ends, width)
+        # on either side of the median the difference of two small numbers
+        along = np.where(below[1:] < 0.5, np.diff(below), -np.diff(above))
+        mass = np.multiply.outer(mass, along)
     return mass
 
 

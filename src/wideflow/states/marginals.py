@@ -34,6 +34,10 @@ class AbstractMarginal(abc.ABC):
     def cdf(self, value: np.ndarray, width: int = 1) -> np.ndarray:
         """The distribution function P(· ≤ value)."""
 
+    @abc.abstractmethod
+    def tail(self, value: np.ndarray, width: int = 1) -> np.ndarray:
+        """P(· > value), with all its digits where it is small."""
+
     def points_of(self, order: int) -> int:
         """How many nodes a rule of this order has."""
         return order
@@ -114,6 +118,10 @@ class Normal(AbstractMarginal):
         centred = np.asarray(value) - self.mean
         return ndtr(centred / self.sd) if self.sd > 0 else (centred >= 0).astype(float)
 
+    def tail(self, value, width=1):
+        mirrored = Normal(-self.mean, self.sd).cdf(-np.asarray(value))
+        return mirrored if self.sd > 0 else 1 - self.cdf(value)
+
     def isotropic(self, d):
         return self.sd * math.sqrt(d) if self.mean == 0 and math.isfinite(d) else None
 
@@ -144,6 +152,9 @@ class Isotropic(AbstractMarginal):
 
     def cdf(self, value, width=1):
         return self._of(width).cdf(value)
+
+    def tail(self, value, width=1):
+        return self._of(width).tail(value)
 
     def isotropic(self, d):
         return self.scale
@@ -186,6 +197,14 @@ class Radius(AbstractMarginal):
             return (value >= self.scale).astype(float)
         return gammainc(self.dim / 2, (value / self.scale) ** 2 * self.dim / 2)
 
+    def tail(self, value, width=1):
+        from scipy.special import gammaincc
+
+        value = np.maximum(np.asarray(value, float), 0.0)
+        if self.points_of(2) == 1:
+            return 1 - self.cdf(value)
+        return gammaincc(self.dim / 2, (value / self.scale) ** 2 * self.dim / 2)
+
 
 @dataclass(frozen=True)
 class Uniform(AbstractMarginal):
@@ -211,6 +230,9 @@ class Uniform(AbstractMarginal):
 
     def cdf(self, value, width=1):
         return np.clip((np.asarray(value) - self.low) / (self.high - self.low), 0.0, 1.0)
+
+    def tail(self, value, width=1):
+        return 1 - self.cdf(value)
 
 
 @dataclass(frozen=True)
@@ -238,6 +260,9 @@ class Signs(AbstractMarginal):
         steps = [np.asarray(value) >= s for s in (-self.scale, self.scale)]
         return 0.5 * (steps[0].astype(float) + steps[1])
 
+    def tail(self, value, width=1):
+        return 1 - self.cdf(value)
+
 
 @dataclass(frozen=True)
 class Constant(AbstractMarginal):
@@ -262,6 +287,9 @@ class Constant(AbstractMarginal):
 
     def cdf(self, value, width=1):
         return (np.asarray(value) >= self.value).astype(float)
+
+    def tail(self, value, width=1):
+        return 1 - self.cdf(value)
 
     def isotropic(self, d):
         return 0.0 if self.value == 0 else None
@@ -292,4 +320,7 @@ class Drawn(AbstractMarginal):
         return self.rule(1)[0]
 
     def cdf(self, value, width=1):
+        return self.rule(1)[0]
+
+    def tail(self, value, width=1):
         return self.rule(1)[0]

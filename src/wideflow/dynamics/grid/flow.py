@@ -17,6 +17,7 @@ from ...states.grid import GridDensity
 from ..base import AbstractDynamics, Info
 from .steps import AbstractStep, Cells, DriftDiffusion, Transport
 
+_EXCESS = 0.5  # diffusion by the grid, as a part of 1/β, that is worth a warning
 _AT_BOUNDARY = 1e-5  # mass in the outermost cells that is worth a warning
 _ROUNDINGS = 64  # of the free energy, within which two values are one
 _FIRST = 1e-3  # the first step
@@ -44,10 +45,12 @@ class GridFlow(AbstractDynamics):
     sub-step, through the nodes of the functional's expectation: cells × nodes, never cells × cells. Every
     accepted step keeps masses positive, their sum 1 and lowers F = R/α² + (λ/2)∫|θ|²dρ − S/β; its estimated
     error in L1 is below `tol`. The steps do not depend on the saved times: a density between two steps comes
-    from a shorter one. On a reduced problem noise brings the drift (d_i − 1)/(βr_i) of
-    the radius of each block of dimension d_i. A run records F as `free_energy`.
+    from a shorter one (of two such, the later may have the larger F, by far less than `tol`). On a reduced
+    problem noise brings the drift (d_i − 1)/(βr_i) of the radius of each block of dimension d_i. A run
+    records F as `free_energy`.
 
-    Of second order in the cells' size h as long as β|∇Ψ|h ≲ 2; beyond, mass diffuses by |∇Ψ|h/2 more."""
+    Of second order in the cells' size h as long as β|∇Ψ|h ≲ 2; beyond, mass diffuses by |∇Ψ|h/2 more:
+    `run.info["grid_diffusion"]` is the mean of that over 1/β."""
 
     functional: FreeEnergy
     scheme: AbstractStep
@@ -84,7 +87,15 @@ class GridFlow(AbstractDynamics):
                 f"GridFlow moves a wf.GridDensity, got a {given}. Put a law or a cloud on a grid: "
                 "wf.on_grid(law, low, high, cells)."
             )
-        return _init(traced(self), state)
+        carry = _init(traced(self), state)
+        excess = float(_excess(traced(self), carry))
+        if excess > _EXCESS:
+            warnings.warn(
+                f"The potential is so steep from cell to cell that the grid adds {excess:.2g} of the noise's"
+                " own diffusion 1/beta: take more cells, or beta = inf for transport of second order.",
+                stacklevel=2,
+            )
+        return carry
 
     def advance(self, carry, t0, t1, budget=2**30):
         left = max(0, self.max_steps - int(carry.taken) - int(carry.rejected))
@@ -101,7 +112,7 @@ class GridFlow(AbstractDynamics):
         spent = int(carry.taken) + int(carry.rejected) >= self.max_steps
         stalled = not reached and (bool(collapsed) or spent)
         finite = bool(jnp.isfinite(carry.energy))
-        noted = {"boundary_mass": float(carry.reached)}
+        noted = {"boundary_mass": float(carry.reached), "grid_diffusion": float(_excess(traced(self), carry))}
         return carry, Info(reached, finite, stalled, int(carry.taken), int(carry.rejected), noted)
 
     def read(self, carry, t):
@@ -137,6 +148,11 @@ def _init(flow: GridFlow, state: GridDensity) -> Carry:
 
 def _energy(flow: GridFlow, state: GridDensity) -> Array:
     return flow.functional.energy(state).astype(state.dtype)
+
+
+@eqx.filter_jit
+def _excess(flow: GridFlow, carry: Carry) -> Array:
+    return flow.scheme.excess(carry.state.mass, carry.potential, _cells(carry.state))
 
 
 def _cells(state: GridDensity) -> Cells:
