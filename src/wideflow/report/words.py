@@ -1,5 +1,6 @@
 """What was run, in words and equations."""
 
+import math
 from typing import Any
 
 from ..page.numbers import short
@@ -178,6 +179,7 @@ def _marginal(name: str, value: Any) -> str:
     return f"±{short(law.scale)}" if law.law == "signs" else short(law.value)
 
 
+_NOISE = r"+ \sqrt"  # where the noise of an equation begins
 _DEEP = {
     "gradient_flow": r"\dot W_l = -c_l \nabla_{W_l} R",
     "gradient_descent": r"W_l \leftarrow W_l - \eta \, c_l \nabla_{W_l} R",
@@ -197,6 +199,11 @@ def method(
     if case.linearised and case.method.method != "kernel_flow":
         equation = _LINEARISED
     spec: Any = case.method
+    if getattr(spec, "beta", None) == math.inf:
+        equation, words = (
+            equation.split(_NOISE)[0],
+            "gradient descent with decay, as Langevin's without noise",
+        )
     told = []
     finite = [n for n in widths if n is not None]
     if finite:
@@ -211,7 +218,7 @@ def method(
     ):
         value = getattr(spec, field, None)
         if value is not None:
-            told.append(f"{symbol} = {short(value)}")
+            told.append(f"{symbol} = {'∞' if value == math.inf else short(value)}")
     if seeds > 1:
         told.append(f"{seeds} seeds")
     if case.linearised and case.method.method != "kernel_flow":
