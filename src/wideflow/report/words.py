@@ -202,7 +202,7 @@ def method(
     if getattr(spec, "beta", None) == math.inf:
         equation, words = (
             equation.split(_NOISE)[0],
-            "gradient descent with decay, as Langevin's without noise",
+            "gradient descent with decay (Langevin without noise)",
         )
     told = []
     finite = [n for n in widths if n is not None]
