@@ -1,7 +1,5 @@
-"""Headless Chromium for tests of pages. A folder that wants it says in its conftest:
-
-from browsing import browser, browser_page  # noqa: F401
-"""
+"""Headless Chromium for tests of pages: fixtures for `conftest`, which alone imports them (two folders
+that did would start two browsers, and a process can have but one)."""
 
 import shutil
 import time

@@ -5,11 +5,13 @@ from pathlib import Path
 import jax
 import pytest
 
+from browsing import browser, browser_page  # noqa: F401 (one browser for all folders)
+
 jax.config.update("jax_enable_x64", True)
 
 # Most of the time goes into compiling: a program that another file or worker has compiled is taken from disk.
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 @pytest.fixture(autouse=True, scope="module")

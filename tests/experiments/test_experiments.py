@@ -2,7 +2,6 @@
 
 import pytest
 
-from wideflow.experiments import three_ways
 from wideflow.experiments.catalogue import EXPERIMENTS
 from wideflow.experiments.reproduction import reproduce
 
@@ -42,8 +41,3 @@ def test_experiment_passes(name, tmp_path):
         # a check whose error bar is as wide as what it allows would pass by luck
         # (an exact figure may have an error of 0)
         assert 0 <= check.error < (check.high - check.low) / 4
-
-
-def test_one_case_of_the_three_ways():
-    checks = three_ways.case_checks(three_ways.case("erf", 5, lambda text: None))
-    assert len(checks) == 4 and all(check.passed for check in checks)

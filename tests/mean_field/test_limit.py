@@ -53,8 +53,6 @@ TIMES = [0.5, 1.0, 2.0]
 HONEST = {
     "erf, d = ∞": (single_index(), {}, 1e-4),
     "relu, d = ∞": (single_index("relu"), {}, 1e-4),
-    "tanh, fixed output": (single_index("tanh", output="unit"), {}, 1e-4),
-    "tanh, signs": (single_index("tanh", 30), {"a": wf.Signs()}, 1e-3),
     "sin, on a sphere": (single_index("sin", law=wf.Sphere(10)), {"a": wf.Signs()}, 1e-3),
     "bias": (single_index("tanh", bias=True, output="unit"), {"b": wf.Uniform()}, 1e-4),
 }  # fmt: skip

@@ -255,28 +255,6 @@ def test_lift_and_reduce_are_inverse(name):
     assert np.allclose(back.weights, np.repeat(rho.weights, 3) / 3)
 
 
-def test_reduced_noise_has_the_drift_of_the_radius():
-    """Langevin in R^d and in (a, s, r), from the same law: E a², E s², E r and E r² in standard errors.
-    Without the drift (d − 2)/(βr) the mean of r² would be off by 2(d − 2)t/β = 0.64, 50 bars."""
-    problem, step, beta, ts = single_index("erf", 10), 0.02, 25.0, [1.0]
-    start = wf.init(problem)
-    in_full = wf.evolve(
-        wf.Langevin(wf.Risk(problem, wf.Sample(2000)), step, beta=beta, batch=8, one_pass=True),
-        start.sample(jax.random.key(6), 2000), ts, key=jax.random.key(7),
-    )  # fmt: skip
-    reduced = problem.reduced(16)
-    law = start.reduced().on(reduced)
-    in_few = wf.evolve(
-        wf.Langevin(wf.Risk(reduced, wf.Quadrature(12)), step, beta=beta),
-        law.sample(jax.random.key(8), 2000), ts, key=jax.random.key(9),
-    )  # fmt: skip
-    full, few = np.asarray(wf.reduce(problem, in_full.final).theta), np.asarray(in_few.final.theta)
-    for q in (lambda z: z[:, 0] ** 2, lambda z: z[:, 1] ** 2, lambda z: z[:, 2], lambda z: z[:, 2] ** 2):
-        bar = math.hypot(q(full).std(), q(few).std()) / math.sqrt(2000)
-        # batches of 8 add a noise of their own to the first, of order step: 2e-2 of a moment
-        assert abs(q(full).mean() - q(few).mean()) < 4 * bar + 0.02 * abs(q(few).mean())
-
-
 # --- what has no symmetry -----------------------------------------------------------------------
 
 

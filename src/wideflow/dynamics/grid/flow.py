@@ -17,7 +17,7 @@ from ...states.grid import GridDensity
 from ..base import AbstractDynamics, Info
 from .steps import AbstractStep, Cells, DriftDiffusion, Transport
 
-_EXCESS = 0.5  # diffusion by the grid, as a part of 1/β, that is worth a warning
+_EXCESS = 3.0  # diffusion by the grid, as a part of 1/β, that is worth a warning
 _AT_BOUNDARY = 1e-5  # mass in the outermost cells that is worth a warning
 _ROUNDINGS = 64  # of the free energy, within which two values are one
 _FIRST = 1e-3  # the first step

@@ -1,1 +1,0 @@
-from browsing import browser, browser_page  # noqa: F401
