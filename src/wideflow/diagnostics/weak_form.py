@@ -72,7 +72,7 @@ def terms(total: AbstractFunctional, tests: tuple[Any, ...], state: Any, tempera
 
 @eqx.filter_jit
 def _terms(total: AbstractFunctional, tests: tuple[Any, ...], state: Any, temperature: Array) -> Terms:
-    theta, weights, moves = state.theta, state.weights, _moves(state)
+    theta, weights, moves = state.theta, state.weights, jnp.asarray(state.neuron.moves(state.D), state.dtype)
     velocity = _velocity(total, state) * moves
     rows = []
     for q in tests:
@@ -92,13 +92,6 @@ def _laplacian(slope: Any, theta: Array, moves: Array) -> Array:
         return jax.jvp(slope, (theta,), (jnp.broadcast_to(unit, theta.shape),))[1][:, i] * moves[i]
 
     return jnp.sum(jax.lax.map(second, jnp.arange(theta.shape[1])), axis=0)
-
-
-def _moves(state: Any) -> Float[Array, " D"]:
-    """1 for each coordinate that is trained, else 0."""
-    parts = state.neuron.unpack(jnp.zeros((1, state.D), state.dtype))
-    flags = jax.tree.map(lambda on, p: jnp.full_like(p, float(on)), state.neuron.trained(parts), parts)
-    return state.neuron.pack(flags)[0]
 
 
 def _velocity(total: AbstractFunctional, state: Any) -> Float[Array, "n D"]:

@@ -31,7 +31,7 @@ class Resampled(AbstractRule):
         if not (isinstance(state, Particles) and is_measure(state)):
             return "moves wf.Particles"
         weights = np.asarray(state.weights)
-        if np.ptp(weights) > 1e-6 * weights.max():
+        if not state.has_equal_weights():
             return (
                 f"moves particles of equal weight, and these weigh from {weights.min():.3g} to "
                 f"{weights.max():.3g}; for weighted ones there is wf.WassersteinFisherRao"

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._checks import nearest
@@ -27,7 +25,7 @@ def chosen(on: tuple[str, ...], neuron: AbstractNeuron, D: int) -> np.ndarray:  
     own = neuron.coordinates(D)
     parts = [name.rstrip("0123456789") for name in own]
     known = list(dict.fromkeys([*own, *parts]))
-    trained = _trained(neuron, D)
+    trained = np.array(neuron.moves(D))
     mask = np.zeros(D)
     for name in on:
         here = np.array([name in pair for pair in zip(own, parts, strict=True)])
@@ -39,10 +37,3 @@ def chosen(on: tuple[str, ...], neuron: AbstractNeuron, D: int) -> np.ndarray:  
             raise ValueError(f"noise_on = {name!r} is not trained in this neuron: no noise moves it.")
         mask[here] = 1.0
     return mask
-
-
-def _trained(neuron: AbstractNeuron, D: int) -> np.ndarray:  # noqa: N803
-    with jax.ensure_compile_time_eval():  # names are known before any number is
-        parts = neuron.unpack(jnp.zeros((1, D)))
-        flags = jax.tree.map(lambda on, p: np.full(p.shape, float(on)), neuron.trained(parts), parts)
-        return np.asarray(neuron.pack(flags))[0] > 0

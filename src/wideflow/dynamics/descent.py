@@ -16,10 +16,10 @@ from ..problems.nodes import Nodes
 from ..states.trainable import AbstractTrainable
 from .base import AbstractDynamics, Info, check_functional, is_finite, not_moved
 from .batches import AbstractBatches
+from .clock import check_steps, steps_to
 from .rules import AbstractRule, At, Force
 from .stability import largest_stable_step
 
-_MOST_STEPS = 2**31 - 1  # the step counter is an int32
 _PILOT = 200  # steps of a trial run, when a step size is to be suggested
 _GROUP, _CHEAP = 4, 2**19  # steps per turn of the loop where θ times batch is below this many numbers
 
@@ -49,28 +49,12 @@ class Descent(AbstractDynamics):
     def __check_init__(self):
         check_functional(self)
 
-    def _steps(self, ts: Any) -> np.ndarray:
-        return np.rint(np.asarray(ts, np.float64) / self.step).astype(np.int64)
-
     def snap(self, ts):
-        return self._steps(ts) * self.step
+        return steps_to(ts, self.step) * self.step
 
     def check(self, ts):
-        many = float(ts[-1]) / float(self.step)
-        if many > _MOST_STEPS:
-            raise ValueError(
-                f"t = {ts[-1]:.6g} takes {many:.3g} steps of {self.step:.6g}; at most {_MOST_STEPS}. Stop "
-                "earlier, or use a larger step."
-            )
-        steps = self._steps(ts)
-        last = int(steps[-1])
-        if (np.diff(steps) == 0).any():
-            i = int(np.argmin(np.diff(steps)))
-            raise ValueError(
-                f"ts must be at least a step of {self.step:.6g} apart, but ts[{i}] = {ts[i]:.6g} and "
-                f"ts[{i + 1}] = {ts[i + 1]:.6g} both are step {steps[i]}. Save fewer times, or use a "
-                "smaller step."
-            )
+        check_steps(ts, self.step)
+        last = int(steps_to(ts[-1], self.step))
         most = self.batches.most_steps()
         if last > most:
             batch = self.batches.batch
@@ -88,7 +72,7 @@ class Descent(AbstractDynamics):
         return Carry(jnp.zeros((), jnp.int32), key, state, self.rule.init(state))
 
     def advance(self, carry, t0, t1, budget=2**30):
-        start, asked = int(carry.k), int(self._steps(t1))
+        start, asked = int(carry.k), int(steps_to(t1, self.step))
         stop = min(asked, start + budget)
         if stop > start:
             carry, finite = _advance(traced(self), carry, jnp.asarray(stop, jnp.int32))

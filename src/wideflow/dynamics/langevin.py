@@ -5,7 +5,6 @@ from typing import Any
 
 from ..functionals.base import AbstractFunctional
 from ..functionals.entropy import confining
-from ..problems.radial import RadialNeuron
 from .batches import batches_for
 from .coordinates import chosen, names
 from .descent import Descent
@@ -56,8 +55,5 @@ def _radii(functional: Any, on: tuple[str, ...] | None) -> bool:
     problem = getattr(functional, "problem", None)
     if problem is None:
         return False  # a penalty alone: names are checked against the state
-    mask = None if on is None else chosen(on, problem.neuron, problem.D)
-    if not isinstance(problem.neuron, RadialNeuron):
-        return False
-    own = problem.neuron.coordinates(problem.D)
-    return mask is None or any(m and name.startswith("r") for m, name in zip(mask, own, strict=True))
+    mask = (True,) * problem.D if on is None else chosen(on, problem.neuron, problem.D)
+    return any(m and is_radius for m, is_radius in zip(mask, problem.neuron.radii(problem.D), strict=True))

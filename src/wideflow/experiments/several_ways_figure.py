@@ -31,7 +31,7 @@ def _densities(axis: Any, ways: dict[str, Any]) -> None:
                 continue
             colour, marker, size = _STYLES[name]
             theta, weights = np.asarray(way.end.theta)[:, i], np.asarray(way.end.weights)
-            theta = np.abs(theta) if names[i].startswith("r") else theta
+            theta = np.abs(theta) if grid.neuron.radii(grid.D)[i] else theta
             label = None if i else _SHOWN.get(name, name)
             if np.ptp(weights) > 0:  # quantiles on the line
                 order = np.argsort(theta)

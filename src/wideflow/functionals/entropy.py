@@ -63,10 +63,10 @@ class Entropy(AbstractPenalty):
         if isinstance(state, GridDensity):
             return Estimate(float(self.value(state)), 0.0)
         k = self.neighbours or 4
-        theta, weights = np.asarray(state.theta), np.asarray(state.weights)
+        theta = np.asarray(state.theta)
         if len(theta) <= 2 * k:
             raise ValueError(f"Entropy(neighbours={k}) needs more than {2 * k} particles, got {len(theta)}.")
-        if np.ptp(weights) > 1e-6 * weights.max():
+        if not state.has_equal_weights():
             raise ValueError(
                 "The estimate by neighbours needs particles of equal weight; put weighted ones on a grid, "
                 "wf.on_grid(particles, low, high, cells)."

@@ -115,19 +115,15 @@ class Rest:
 @eqx.filter_jit
 def _rest(functional: AbstractFunctional, beta: Array, rho: Particles) -> Float[Array, "4 D"]:
     theta, velocity = rho.theta, rho.joined(functional.drift(rho))
-    moves = rho.joined(_flags(rho))
+    moves = jnp.asarray(rho.neuron.moves(rho.D), rho.dtype)
     rows = [theta, theta**2, velocity, 2 * theta * velocity + 2 * moves / beta]
     return jnp.stack([rho.weights @ row for row in rows])
 
 
-def _flags(rho: Particles) -> Any:
-    return jax.tree.map(lambda on, p: jnp.full_like(p, float(on)), rho.neuron.trained(rho.parts), rho.parts)
-
-
 def _stretched(rho: Particles, factor: float) -> Particles:
     """The trained coordinates times a factor."""
-    scale = jax.tree.map(lambda on: 1 + on * (factor - 1), _flags(rho))
-    return eqx.tree_at(lambda p: p.parts, rho, jax.tree.map(jnp.multiply, rho.parts, scale))
+    stretched = lambda moves, p: factor * p if moves else p
+    return rho.with_parts(jax.tree.map(stretched, rho.trained(), rho.parts))
 
 
 def _blocks(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

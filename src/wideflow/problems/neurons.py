@@ -72,6 +72,17 @@ class AbstractNeuron(eqx.Module):
     def trained(self, parts: Any) -> Any:
         """For each part, whether training moves it."""
 
+    def moves(self, D: int) -> tuple[bool, ...]:  # noqa: N803 (theory's name)
+        """For each of the D coordinates of θ, whether training moves it."""
+        with jax.ensure_compile_time_eval():  # the same for every trace
+            parts = self.unpack(jnp.zeros((1, D)))
+            flags = jax.tree.map(lambda on, p: jnp.full(p.shape, float(on)), self.trained(parts), parts)
+            return tuple(bool(v) for v in self.pack(flags)[0])
+
+    def radii(self, D: int) -> tuple[bool, ...]:  # noqa: N803
+        """For each coordinate of θ, whether it is a length, which is never negative."""
+        return (False,) * D
+
     def projected(self, parts: Any) -> Any:
         """The nearest θ of the neuron's domain."""
         return parts

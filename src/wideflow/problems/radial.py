@@ -159,6 +159,10 @@ class RadialNeuron(AbstractNeuron):
         k = D - ends - self.base.bias - p
         return named[:ends] + numbered("s", k) + numbered("r", p) + named[ends + k + p :]
 
+    def radii(self, D):  # noqa: N803
+        end = D - self.base.bias
+        return tuple(end - len(self.blocks) <= i < end for i in range(D))
+
     def unpack(self, theta):
         return self.base.unpack(theta)
 

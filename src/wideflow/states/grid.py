@@ -12,7 +12,6 @@ from jaxtyping import Array, Float
 from .._checks import count, finite, nearest
 from .._checks import key as check_key
 from ..problems.neurons import AbstractNeuron
-from ..problems.radial import RadialNeuron
 from .particles import Particles
 from .trainable import half_square
 
@@ -49,8 +48,9 @@ class GridDensity(eqx.Module):
         self.mass, self.neuron = mass, neuron
         self.low, self.high = jnp.asarray(low, mass.dtype), jnp.asarray(high, mass.dtype)
         self.alpha = jnp.asarray(alpha, mass.dtype)
-        for i, name in enumerate(neuron.coordinates(mass.ndim)):
-            if self._is_radius(i) and low[i] < 0:
+        named = zip(neuron.coordinates(mass.ndim), neuron.radii(mass.ndim), strict=True)
+        for i, (name, is_radius) in enumerate(named):
+            if is_radius and low[i] < 0:
                 raise ValueError(f"{name} is a radius: low must be >= 0 there, got {low[i]}.")
 
     @property
@@ -116,12 +116,7 @@ class GridDensity(eqx.Module):
     @property
     def moves(self) -> tuple[bool, ...]:
         """For each axis, whether training moves that coordinate of θ."""
-        with jax.ensure_compile_time_eval():  # the same for every trace
-            parts = self.neuron.unpack(jnp.zeros((1, self.D)))
-            flags = jax.tree.map(
-                lambda on, p: jnp.full(p.shape, float(on)), self.neuron.trained(parts), parts
-            )
-            return tuple(bool(v) for v in self.neuron.pack(flags)[0])
+        return self.neuron.moves(self.D)
 
     def __call__(self, x: Float[Array, "m d"]) -> Array:
         """f(x; ρ) on the rows of x."""
@@ -164,20 +159,16 @@ class GridDensity(eqx.Module):
         """Mass in the outermost cells of the trained axes, where ρ would leave the box if it could. Radii end
         at 0 by themselves: that side does not count."""
         total, rest = jnp.zeros((), self.dtype), self.mass
+        radii = self.neuron.radii(self.D)
         for i, moves in enumerate(self.moves):
             if moves:
                 along = jnp.moveaxis(rest, i, 0)
-                ends = (self.low[i] <= 0) & self._is_radius(i)
+                ends = (self.low[i] <= 0) & radii[i]
                 first = jnp.where(ends, 0.0, along[0])
                 total = total + jnp.sum(along[-1]) + jnp.sum(first)
                 # a cell in a corner counts once: what was counted is taken away
                 rest = jnp.moveaxis(along.at[-1].set(0.0).at[0].add(-first), 0, i)
         return total
-
-    def _is_radius(self, i: int) -> bool:
-        if not isinstance(self.neuron, RadialNeuron):
-            return False
-        return self.neuron.coordinates(self.D)[i].startswith("r")
 
     def sample(self, key: Array, n: int) -> Particles:
         """n independent draws, uniform within their cells."""

@@ -88,6 +88,10 @@ class Particles(AbstractTrainable):
             )
         return _predict(self, x)
 
+    def has_equal_weights(self) -> bool:
+        """Whether all particles weigh the same, up to rounding in float32."""
+        return bool(np.ptp(self.weights) <= 1e-6 * np.max(self.weights))
+
     def pull(self, x, signal):
         """(1/α) Σ_i signal_i ∇σ*(x_i; θ_j): a particle's weight does not enter its own velocity."""
         pulled = self.neuron.mix_and_pull(self.parts, x, self.weights)[1](signal)

@@ -42,7 +42,7 @@ def certificate(
     theta, moved = before.theta, after.theta
     phi = 0.5 * jnp.sum(moved**2, axis=1) + step.astype(theta.dtype) * G.potential(moved, after)
     rest = phi - jnp.sum(theta * moved, axis=1)
-    frozen = jnp.where(_trained(after), 0.0, moved)
+    frozen = jnp.where(jnp.asarray(after.neuron.moves(after.D)), 0.0, moved)
 
     def row(at: Any) -> Array:
         place, value, kind = at
@@ -58,20 +58,13 @@ def certificate(
     return Certificate(jnp.maximum(jnp.max(worst), 0.0), away + rounding)
 
 
-def _trained(state: Particles) -> Array:
-    """For each coordinate of each particle, whether it moves, (n, D)."""
-    flags = jax.tree.map(lambda on, p: jnp.full(p.shape, float(on), p.dtype), state.trained(), state.parts)
-    return state.neuron.pack(flags) > 0
-
-
 def is_optimal(G: Any, before: Particles, after: Particles, step: Any, residual: Any) -> bool:  # noqa: N803
     """Whether the identity is known to be an optimal assignment between the two clouds: by the certificate,
     or, for few particles of equal weight, by solving the assignment problem."""
     proof = certificate(G, before, after, step, residual)
     if float(proof.violation) <= float(proof.slack):
         return True
-    weights = np.asarray(before.weights)
-    if before.n > _MOST_SOLVED or np.ptp(weights) > 1e-6 * weights.max():
+    if before.n > _MOST_SOLVED or not before.has_equal_weights():
         return False
     return _solved(before, after, float(proof.slack))
 
@@ -81,7 +74,7 @@ def _solved(before: Particles, after: Particles, slack: float) -> bool:
 
     old, new = np.asarray(before.theta, float), np.asarray(after.theta, float)
     cost = 0.5 * ((old[:, None] - new) ** 2).sum(-1)
-    frozen = np.where(np.asarray(_trained(after)), 0.0, new)
+    frozen = np.where(after.neuron.moves(after.D), 0.0, new)
     other = (frozen[:, None] != frozen).any(-1)
     cost = np.where(other, 1e3 * (1 + cost.max()) * len(cost), cost)
     rows, columns = linear_sum_assignment(cost)

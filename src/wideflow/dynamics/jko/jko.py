@@ -6,7 +6,6 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int
 
 from ..._checks import positive
@@ -16,6 +15,7 @@ from ...functionals.entropy import confining
 from ...states.grid import GridDensity
 from ...states.particles import Particles
 from ..base import AbstractDynamics, Info, check_functional, is_finite
+from ..clock import check_steps, steps_to
 from ..streams import noise_key
 from .assignment import is_optimal
 from .entropic import Blur, Entropic, blur_of
@@ -23,8 +23,6 @@ from .proximal import Proximal
 from .quantiles import Quantiles
 from .scheme import AbstractScheme, Moved
 from .splitting import Splitting
-
-_MOST_STEPS = 2**31 - 1  # the step counter is an int32
 
 
 class Carry(eqx.Module):
@@ -96,23 +94,11 @@ class JKO(AbstractDynamics):
             raise ValueError(f"Only a wf.GridDensity is blurred, not a {type(state).__name__}.")
         return blur_of(state, self.step, self.beta, self.epsilon)
 
-    def _steps(self, ts: Any) -> np.ndarray:
-        return np.rint(np.asarray(ts, np.float64) / self.step).astype(np.int64)
-
     def snap(self, ts):
-        return self._steps(ts) * self.step
+        return steps_to(ts, self.step) * self.step
 
     def check(self, ts):
-        if float(ts[-1]) / self.step > _MOST_STEPS:
-            raise ValueError(f"t = {ts[-1]:.6g} takes more than {_MOST_STEPS} steps of {self.step:.6g}.")
-        steps = self._steps(ts)
-        if (np.diff(steps) == 0).any():
-            i = int(np.argmin(np.diff(steps)))
-            raise ValueError(
-                f"ts must be at least a step of {self.step:.6g} apart, but ts[{i}] = {ts[i]:.6g} and "
-                f"ts[{i + 1}] = {ts[i + 1]:.6g} both are step {steps[i]}. Save fewer times, or use a "
-                "smaller step."
-            )
+        check_steps(ts, self.step)
 
     def init(self, state, key):
         self.scheme(state).check(state, self.step, self.beta)
@@ -128,7 +114,7 @@ class JKO(AbstractDynamics):
         return Carry(zero, key, state, jnp.zeros((), state.dtype), zero)
 
     def advance(self, carry, t0, t1, budget=2**30):
-        asked = int(self._steps(t1))
+        asked = int(steps_to(t1, self.step))
         scheme, G = traced(self.scheme(carry.state)), traced(self.functional)
         step, beta = jnp.asarray(self.step), jnp.asarray(self.beta)
         finite, solved, left = bool(is_finite(carry.state)), True, budget
