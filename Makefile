@@ -2,17 +2,25 @@
 PYTHON ?= python3
 VENV   ?= .venv
 TESTS  ?= tests
+TYPED  ?= tests/distances/test_atoms.py tests/functionals/test_engine.py tests/functionals/test_entropy.py tests/kernels/test_ridges.py tests/problems/test_laws.py tests/problems/test_targets.py tests/states/test_grid.py tests/states/test_starts.py
 EXTRAS ?= test
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test lint bench experiments clean
+.PHONY: run test test-slow test-types lint bench experiments clean
 
 run: $(VENV)/.run
 	$(BIN)/wideflow run single-neuron
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=40 $(TESTS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 -m "not slow" $(TESTS)
+
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 -m slow $(TESTS)
+
+# types and shapes of signatures, checked by jaxtyping and beartype as the tests run
+test-types: $(VENV)/.test
+	WIDEFLOW_TYPECHECK=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(TYPED)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

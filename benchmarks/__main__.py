@@ -23,6 +23,8 @@ BENCHMARKS = {
     "limit": "limit",
     "ntk": "ntk",
     "grid": "grid",
+    "replicas": "replicas",
+    "study": "study",
 }
 OUT = Path("out/bench.json")
 

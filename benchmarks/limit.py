@@ -41,7 +41,7 @@ def _law(at: tuple[float, ...], gaps: Any, seeds: int) -> Law:
         errors.append(float(np.sqrt(np.mean([gap**2 for gap, _ in found]))))
         spent = float(np.median([s for _, s in found]))
     bars = np.array(errors) / np.sqrt(2 * seeds)  # the three times of a run are hardly independent
-    return Law(at, errors, wf.fit_slope(at, errors, bars), spent)
+    return Law(at, errors, wf.diagnostics.fit_slope(at, errors, bars), spent)
 
 
 def _sgd(

@@ -33,7 +33,7 @@ def _ours(problem: wf.Problem, state: wf.Particles) -> Callable[[], None]:
 
     def run() -> None:
         nonlocal carry
-        carry, info = dynamics.advance(carry, 0.0, (int(carry.k) + STEPS) * ETA)
+        carry, info = dynamics.advance(carry, (int(carry.k) + STEPS) * ETA)
         jax.block_until_ready(carry.state.parts)
         assert info.finite and info.reached
 

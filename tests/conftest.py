@@ -1,11 +1,16 @@
 """Digits matter in the tests: they run in float64 unless they say otherwise."""
 
+import os
 from pathlib import Path
 
 import jax
 import pytest
 
+import typechecked
 from browsing import browser, browser_page  # noqa: F401 (one browser for all folders)
+
+if os.environ.get("WIDEFLOW_TYPECHECK"):  # `make test-types`
+    typechecked.install()
 
 jax.config.update("jax_enable_x64", True)
 

@@ -13,7 +13,7 @@ import wideflow as wf
 from loop_cases import cosine, ctrl_c, sampled_risk, sine, small
 from store.cases import CASES, assert_same_bits
 from wideflow import checkpoint as checkpoint_module
-from wideflow.store import folder
+from wideflow.store import folder, retrying
 
 
 def test_a_finished_run_is_returned_without_work(whole, monkeypatch, tmp_path):
@@ -154,3 +154,100 @@ def test_saves_are_made_when_they_are_due(monkeypatch, tmp_path):
             with pytest.raises(OSError):
                 ledger.write(wf.Run((), None), None)
     assert writes == [10.0, 22.0, 34.0, 46.0]
+
+
+def faulty(monkeypatch, times, number, only=""):
+    """fsync fails so many times with this error, on files whose name has `only` in it; returns the log."""
+    fsync, log = os.fsync, []
+
+    def fail(descriptor):
+        name = os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if only in name and len(log) < times:
+            log.append(name)
+            raise OSError(number, os.strerror(number))
+        return fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail)
+    monkeypatch.setattr(retrying, "DELAYS", (0.0, 0.0, 0.0))
+    return log
+
+
+@pytest.mark.parametrize("number", [errno.EINTR, errno.EIO, errno.ENOSPC, errno.EDQUOT])
+def test_a_fault_that_passes_in_the_last_save_is_tried_again(number, monkeypatch, tmp_path):
+    """Once in each of the files of the last save, which is the only one: the run is whole on disk."""
+    for only in ("rows", "final", "carry", "manifest"):
+        with monkeypatch.context() as patch:
+            log = faulty(patch, 1, number, only)
+            run = wf.evolve(**small(), checkpoint=wf.Checkpoint(tmp_path / only, every=1e9))
+        assert len(log) == 1 and "checkpoint_error" not in run.info
+        assert_same_bits(wf.load(tmp_path / only), run)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_a_disk_that_takes_nothing_leaves_the_run_in_memory(number, monkeypatch, tmp_path):
+    """Not even the folder can be made: the run is computed, and it is said where it is."""
+    path = tmp_path / "deep" / "run"
+    with monkeypatch.context() as patch, pytest.warns(UserWarning) as told:
+        faulty(patch, 10**6, number)
+        patch.setattr(type(path), "mkdir", lambda *a, **k: (_ for _ in ()).throw(OSError(number, "refused")))
+        run = wf.evolve(**small(), checkpoint=path)
+    words = [str(warning.message) for warning in told]
+    assert "the run goes on in memory" in words[0]
+    assert re.search(r"whole in memory: save it elsewhere, run\.save\(another_folder\)", words[-1])
+    assert run.status == "ok" and run.info["checkpoint_error"]
+    assert not path.exists()
+    assert_same_bits(wf.load(run.save(tmp_path / "elsewhere")), run)
+    assert_same_bits(wf.evolve(**small(), checkpoint=path), run)  # with room again
+    assert_same_bits(wf.load(path), run)
+
+
+def test_a_folder_that_comes_to_be_writable_is_locked_from_then_on(monkeypatch, tmp_path):
+    path, mkdir, count = tmp_path / "run", type(tmp_path).mkdir, itertools.count()
+
+    def fails_at_first(self, *args, **kwargs):
+        if next(count) < 4:  # the first try and three more
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return mkdir(self, *args, **kwargs)
+
+    seen = []
+
+    def look(t, state):
+        if folder.exists(path):
+            with pytest.raises(folder.InUseError), folder.lock(path):
+                pass
+            seen.append(t)
+        return 0.0
+
+    monkeypatch.setattr(type(tmp_path), "mkdir", fails_at_first)
+    monkeypatch.setattr(retrying, "DELAYS", (0.0, 0.0, 0.0))
+    with pytest.warns(UserWarning, match="goes on in memory"):
+        probe = wf.named("look", look)
+        run = wf.evolve(**small(observe={"look": probe}), checkpoint=wf.Checkpoint(path, every=0.0))
+    assert seen and "checkpoint_error" not in run.info
+    assert_same_bits(wf.load(path), run)
+
+
+def test_a_place_that_can_never_be_written_is_told_at_once(monkeypatch, tmp_path):
+    """Before any work is done, and by whom to mend it; the same for a run that is saved by hand."""
+    (tmp_path / "file").write_text("mine")
+    with monkeypatch.context() as patch:
+        patch.setattr(wf.Descent, "advance", lambda *args: pytest.fail("work was done"))
+        with pytest.raises(
+            folder.SaveError, match=r"cannot be written to .*inside: Not a dir.*another folder"
+        ):
+            wf.evolve(**small(), checkpoint=tmp_path / "file" / "inside")
+    run = wf.evolve(**small())
+    for place in (tmp_path / "file", tmp_path / "file" / "inside"):
+        with pytest.raises(
+            folder.SaveError, match=rf"cannot be saved to {place}: .*run\.save\(another_folder\)"
+        ):
+            run.save(place)
+
+
+def test_saving_by_hand_is_tried_again(monkeypatch, tmp_path):
+    run = wf.evolve(**small())
+    faulty(monkeypatch, 1, errno.EIO, "final")
+    assert_same_bits(wf.load(run.save(tmp_path)), run)
+    faulty(monkeypatch, 10**6, errno.ENOSPC, "final")
+    with pytest.raises(folder.SaveError, match=r"No space left on device\. It is still in memory"):
+        run.save(tmp_path / "other")

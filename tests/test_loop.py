@@ -318,7 +318,7 @@ def test_observers_are_checked():
     for message, observe in bad.items():
         with pytest.raises(ValueError, match=message):
             wf.evolve(**small(observe=observe))
-    assert wf.evolve(**small(observe=one)).keys() == ["risk", "one"]
+    assert wf.evolve(**small(observe=one)).keys() == ["risk", "fresh_risk", "fresh_risk_error", "one"]
 
 
 def test_an_observer_that_changes_its_shape_is_told():
@@ -392,7 +392,7 @@ def test_draws_do_not_depend_on_the_chunks_of_data(name, whole, monkeypatch):
 def test_widths_are_nested():
     """Particle j is a function of (key, j): a narrow network is the beginning of a wide one."""
     problem = wf.Problem(x=wf.Gaussian(3), target=wf.single_index("erf"), neuron=wf.Neuron("tanh", bias=True))
-    law, key = wf.init(problem, w=wf.Uniform(), b=wf.Normal(1.0, 2.0)), jax.random.key(0)
+    law, key = wf.init(problem, w=wf.laws.Uniform(), b=wf.laws.Normal(1.0, 2.0)), jax.random.key(0)
     narrow, wide = law.sample(key, 30), law.sample(key, 300)
     assert np.array_equal(narrow.theta, wide.theta[:30])
     assert not np.array_equal(narrow.theta, law.sample(jax.random.key(2), 30).theta)

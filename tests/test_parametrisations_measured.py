@@ -139,7 +139,7 @@ def test_a_small_last_layer_moves_the_features_in_the_second_step():
 
     exponents = p.exponents()
     predicted = [exponents.features[0], exponents.trained[0]]
-    assert predicted == [-0.5, 0] and p.regime().verdict == "feature"
+    assert predicted == [-0.5, 0] and p.regime().verdict == "feature-learning"
     # The start is n^−½ of what the last layer has moved, which tilts the second slope by ½ · 128^−½ = 0.05.
     np.testing.assert_allclose(slopes(measure), predicted, rtol=0, atol=0.08)
 
@@ -167,7 +167,7 @@ def test_a_shift_leaves_the_trained_function_unchanged(optimiser):
     for _ in range(20):
         s = rng.normal(size=3)
         shifted = p.shift(s, optimiser)
-        assert p.equivalent(shifted, optimiser) and shifted.regime(optimiser).verdict == "feature"
+        assert p.equivalent(shifted, optimiser) and shifted.regime(optimiser).verdict == "feature-learning"
         # Six steps of a few hundred roundings of 1e-16.
         np.testing.assert_allclose(trained(shifted), reference, rtol=1e-12)
         other = "adam" if optimiser == "sgd" else "sgd"

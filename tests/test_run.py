@@ -7,8 +7,10 @@ import pytest
 
 import wideflow as wf
 from store.cases import CASES, assert_same_bits
+from wideflow.problems.neurons import AbstractNeuron
 from wideflow.run import Row
 from wideflow.store import folder
+from wideflow.store import registry as registry_module
 
 
 def bump(x, theta):
@@ -56,7 +58,7 @@ STATES = {
 }
 OWN = {
     "activation": (made(wf.Neuron(softsign)), {"softsign": softsign}),
-    "kinks": (made(wf.Neuron(wf.Activation("abs", jnp.abs, kinks=(0.0,)))), {"abs": jnp.abs}),
+    "kinks": (made(wf.Neuron(wf.types.Activation("abs", jnp.abs, kinks=(0.0,)))), {"abs": jnp.abs}),
     "namesake": (made(wf.Neuron(tanh)), {"tanh": tanh}),
     "neuron": (made(wf.CustomNeuron(bump, 3)), {"bump": bump}),
     "neuron with outputs": (made(wf.CustomNeuron(bumps, 3, outputs=2)), {"bumps": bumps}),
@@ -79,7 +81,7 @@ def test_what_is_saved_is_what_is_loaded(state, tmp_path):
 @pytest.mark.parametrize("name", ["bias", "outputs", "unit"])
 def test_a_linearised_state_is_loaded_where_it_was(name, tmp_path):
     at = STATES[name]
-    state = wf.Linearisation(at, jax.tree.map(lambda p: p + 0.1, at.parts))
+    state = wf.kernels.Linearisation(at, jax.tree.map(lambda p: p + 0.1, at.parts))
     loaded = wf.load(run_of(state).save(tmp_path / "run"))
     assert_same_bits(loaded, run_of(state))
     assert np.array_equal(loaded.final(X), state(X))
@@ -119,6 +121,114 @@ def test_another_function_of_the_same_name_is_refused(state, functions, tmp_path
     other = {name: lambda *args: 0.0 for name in functions}
     with pytest.raises(ValueError, match="is not the one the run used"):
         wf.load(path, functions=other)
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """What a test registers is forgotten after it."""
+    for table in ("_FUNCTIONS", "_BY_NAME", "_BY_CLASS"):
+        monkeypatch.setattr(registry_module, table, dict(getattr(registry_module, table)))
+
+
+@pytest.mark.parametrize("state, functions", OWN.values(), ids=OWN)
+def test_registered_functions_are_found(state, functions, tmp_path, registry):
+    """Registered before or after the run was saved, by the name that it was saved under."""
+    path = run_of(state).save(tmp_path / "run")
+    for name, fn in functions.items():
+        assert wf.register(name, fn) is fn
+    loaded = wf.load(path)
+    assert_same_bits(loaded, run_of(state))
+    assert np.array_equal(loaded.states[0](X), state(X))
+
+
+def test_a_registered_name_is_the_one_in_the_file(tmp_path, registry):
+    """Two functions that are both called <lambda>, and a third one under a name that is taken."""
+    one, two = (lambda h: jnp.tanh(h) + 1), (lambda h: jnp.tanh(h) - 1)
+    wf.register("up", one)
+    wf.register("down", two)
+    for phi in (one, two):
+        state = made(wf.Neuron(phi))
+        path = run_of(state).save(tmp_path / "run")
+        assert np.array_equal(wf.load(path).final(X), state(X))
+    wf.register("down", one)
+    with pytest.raises(ValueError, match="'down' that is registered is not the one the run used"):
+        wf.load(path)
+
+
+class Bump(AbstractNeuron):
+    """A neuron of a user's: θ₁ exp(−|x − θ₂|²/width)."""
+
+    width: float
+    outputs: int = 1
+
+    def size(self, d):
+        return 1 + d
+
+    def unpack(self, theta):
+        return jnp.swapaxes(theta, -1, -2)
+
+    def pack(self, parts):
+        return jnp.swapaxes(parts, -1, -2)
+
+    def features(self, parts, x):
+        one = lambda t: t[0] * jnp.exp(-jnp.sum((x - t[1:]) ** 2, axis=1) / self.width)
+        return jax.vmap(one, in_axes=-1)(parts)
+
+    def weighted_sum(self, parts, x, weights):
+        return weights @ self.features(parts, x)
+
+    def trained(self, parts):
+        return True
+
+
+def test_a_neuron_class_of_ones_own_is_loaded(tmp_path, registry, monkeypatch):
+    state = made(Bump(0.5))
+    path = run_of(state).save(tmp_path / "run")
+    with pytest.raises(
+        ValueError, match=r"a type 'Bump' that .* does not know.*wf\.register\('Bump', Bump\)"
+    ):
+        wf.load(path)
+    wf.register("Bump", Bump)
+    loaded = wf.load(path)
+    assert_same_bits(loaded, run_of(state))
+    assert np.array_equal(loaded.final(X), state(X)) and loaded.final.neuron.width == 0.5
+    monkeypatch.setattr(Bump, "size", lambda self, d: d + 1)
+    with pytest.warns(UserWarning, match="The class 'Bump' has changed since"):
+        wf.load(path)
+
+
+def test_a_class_of_the_librarys_name_is_not_taken_for_it(tmp_path, registry):
+    """A user's own `Neuron` that nobody has registered."""
+    other = type("Neuron", (Bump,), {"__doc__": "", "__annotations__": {}})
+    path = run_of(made(other(0.5))).save(tmp_path / "run")
+    with pytest.raises(ValueError, match="a type 'Neuron' that this version does not know"):
+        wf.load(path)
+
+
+def test_what_can_be_registered(registry):
+    for bad in (("", bump), (1, bump), ("x", 1), ("Neuron", bump), ("x", int)):
+        with pytest.raises(ValueError, match="register"):
+            wf.register(*bad)
+
+
+def test_a_named_function_comes_back_by_its_name(tmp_path, registry):
+    """Given as it is, or as `wf.named`; another one under that name is vouched for by the user."""
+    state = made(wf.CustomNeuron(wf.named("bump-1", bump), 3))
+    path = run_of(state).save(tmp_path / "run")
+    for fn in (bump, wf.named("bump-1", bump)):
+        loaded = wf.load(path, functions={"bump-1": fn})
+        assert np.array_equal(loaded.final(X), state(X))
+    wf.register("bump-1", bump)
+    assert np.array_equal(wf.load(path).final(X), state(X))
+
+
+def test_a_run_is_saved_whatever_its_functions_are(tmp_path):
+    """A function that no fingerprint can read: without a checkpoint nothing is refused."""
+    hidden = np.frompyfunc(lambda v: v, 1, 1)
+    fn = lambda x, theta: theta[0] * jnp.sum(x) + hidden(0.0)
+    state = made(wf.CustomNeuron(fn, 3))
+    loaded = wf.load(run_of(state).save(tmp_path / "run"), functions={"<lambda>": fn})
+    assert np.array_equal(loaded.final(X), state(X))
 
 
 def test_a_run_answers(tmp_path):

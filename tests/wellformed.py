@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-_VOID = {"meta", "link", "img", "input", "br", "hr"}
+_VOID = {"meta", "link", "img", "source", "input", "br", "hr"}
 
 
 class _Reader(HTMLParser):

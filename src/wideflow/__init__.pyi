@@ -1,22 +1,10 @@
 """The public names and where they live."""
 
+from . import diagnostics, distances, kernels, laws, layers, losses, types
 from .checkpoint import Checkpoint
-from .diagnostics.balance import Balance
-from .diagnostics.coupled import Coupled, coupled
-from .diagnostics.density import density
-from .diagnostics.dissipation import DissipationRate, dissipation
-from .diagnostics.observers import EnergyOf, distance_to, mass, second_moment
-from .diagnostics.rates import decay_rate, guaranteed_rate, log_sobolev_constant
-from .diagnostics.regime.report import RegimeReport, regime
-from .diagnostics.scaling import fit_slope
-from .diagnostics.weak_form import weak_form
-from .diagnostics.widths.report import WidthReport, width_check
-from .distances.bures import w2_gaussian
-from .distances.distance import Distance
-from .distances.mmd import mmd
-from .distances.one_dimension import w2_line
-from .distances.sliced import sliced_w2
-from .distances.w2 import w2
+from .diagnostics.regimes.report import regime
+from .diagnostics.widths.report import width_check
+from .distances.wasserstein import w2
 from .dynamics.birth_death import BirthDeath
 from .dynamics.descent import Descent
 from .dynamics.fisher_rao import FisherRao
@@ -32,43 +20,35 @@ from .dynamics.schedules import Annealing
 from .dynamics.sgd import SGD
 from .dynamics.stability import largest_stable_step
 from .dynamics.wasserstein_fisher_rao import WassersteinFisherRao
-from .functionals.entropy import Entropy, FreeEnergy
+from .functionals.entropy import Entropy
 from .functionals.expectations import ClosedForm, Data, Quadrature, Sample
+from .functionals.free_energy import FreeEnergy
 from .functionals.penalties import Moment, PathNorm, SecondMoment
 from .functionals.risk import Risk
 from .kernels.empirical.ntk import empirical_ntk
-from .kernels.infinite.kernels import InfiniteKernel, infinite_kernels
-from .kernels.machines.classification import KernelClassifier, kernel_classifier
-from .kernels.machines.regression import KernelRegressor, kernel_regression, select_ridge
-from .kernels.operator import KernelOperator, MatrixOperator
-from .kernels.tangent import tangent_kernel, tangent_kernels
+from .kernels.infinite.kernels import infinite_kernels
+from .kernels.tangent import tangent_kernel
 from .loop import evolve
-from .mean_field.gibbs import Gibbs, gibbs
+from .mean_field.gibbs import gibbs
 from .mean_field.limit import limit
-from .mean_field.stationary import GibbsCloud
 from .parametrisations import Parametrisation
-from .problems.activations import Activation, activation
-from .problems.laws import Dataset, Gaussian, Mixture, Sampler, Sphere, two_gaussians
-from .problems.losses import Huber, Logistic, SoftmaxCrossEntropy, Squared
+from .problems.activations import activation
+from .problems.laws import Dataset, Gaussian, Mixture, Sphere, two_gaussians
 from .problems.neurons import CustomNeuron, Neuron
-from .problems.nodes import Nodes
 from .problems.problem import Problem
-from .problems.symmetry import NoSymmetryError
 from .problems.tables import read_dataset
 from .problems.targets import hermite, multi_index, polynomial, single_index, teacher
-from .report.comparison import Comparison, compare
+from .report.comparison import compare
 from .run import Run, load
 from .states.family import CNN, MLP, Family
 from .states.grid import GridDensity
 from .states.gridding import on_grid
-from .states.kernel_function import KernelFunction
-from .states.layers import AveragePool, Conv, Dense, Elementwise, Flatten, GlobalAverage
 from .states.lifting import lift, reduce
-from .states.linearisation import Linearisation
-from .states.marginals import Constant, Normal, Signs, Uniform
-from .states.network import Network
 from .states.particles import Particles
+from .states.replicas import stack
 from .states.starts import Law, init
+from .store.naming import named
+from .store.registry import register
 
 __version__: str
 
@@ -77,120 +57,75 @@ __all__ = [
     "JKO",
     "MLP",
     "SGD",
-    "Activation",
     "Adam",
     "Annealing",
-    "AveragePool",
-    "Balance",
     "BirthDeath",
     "Checkpoint",
     "ClosedForm",
-    "Comparison",
-    "Constant",
-    "Conv",
-    "Coupled",
     "CustomNeuron",
     "Data",
     "Dataset",
-    "Dense",
     "Descent",
-    "DissipationRate",
-    "Distance",
-    "Elementwise",
-    "EnergyOf",
     "Entropy",
     "Family",
     "FisherRao",
-    "Flatten",
     "FreeEnergy",
     "Gaussian",
-    "Gibbs",
-    "GibbsCloud",
-    "GlobalAverage",
     "GradientDescent",
     "GradientFlow",
     "GridDensity",
     "GridFlow",
-    "Huber",
-    "InfiniteKernel",
-    "KernelClassifier",
     "KernelFlow",
-    "KernelFunction",
-    "KernelOperator",
-    "KernelRegressor",
     "Langevin",
     "Law",
-    "Linearisation",
     "Linearised",
-    "Logistic",
-    "MatrixOperator",
     "Mixture",
     "Moment",
-    "Network",
     "Neuron",
-    "NoSymmetryError",
-    "Nodes",
-    "Normal",
     "Optax",
     "Parametrisation",
     "Particles",
     "PathNorm",
     "Problem",
     "Quadrature",
-    "RegimeReport",
     "Risk",
     "Run",
     "Sample",
-    "Sampler",
     "SecondMoment",
-    "Signs",
-    "SoftmaxCrossEntropy",
     "Sphere",
-    "Squared",
-    "Uniform",
     "WassersteinFisherRao",
-    "WidthReport",
     "activation",
     "compare",
-    "coupled",
-    "decay_rate",
-    "density",
-    "dissipation",
-    "distance_to",
+    "diagnostics",
+    "distances",
     "empirical_ntk",
     "evolve",
-    "fit_slope",
     "gibbs",
-    "guaranteed_rate",
     "hermite",
     "infinite_kernels",
     "init",
-    "kernel_classifier",
-    "kernel_regression",
+    "kernels",
     "largest_stable_step",
+    "laws",
+    "layers",
     "lift",
     "limit",
     "load",
-    "log_sobolev_constant",
-    "mass",
-    "mmd",
+    "losses",
     "multi_index",
+    "named",
     "on_grid",
     "polynomial",
     "read_dataset",
     "reduce",
     "regime",
-    "second_moment",
-    "select_ridge",
+    "register",
     "single_index",
-    "sliced_w2",
+    "stack",
     "tangent_kernel",
-    "tangent_kernels",
     "teacher",
     "two_gaussians",
+    "types",
     "w2",
-    "w2_gaussian",
-    "w2_line",
-    "weak_form",
     "width_check",
 ]

@@ -3,10 +3,12 @@
 import difflib
 import math
 import os
+import sys
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 def nearest(given: str, known: Iterable[str]) -> str:
@@ -15,8 +17,16 @@ def nearest(given: str, known: Iterable[str]) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
+def is_traced(value: object) -> bool:
+    """Whether `value` is inside a JAX transformation, where it has a shape but no number to check."""
+    jax = sys.modules.get("jax")  # whoever holds a tracer has loaded it
+    return jax is not None and isinstance(value, jax.core.Tracer)
+
+
 def positive(name: str, value: Any, *, zero: bool = False, infinite: bool = False) -> float:
     """`value` as a float, if it is a number > 0 (or >= 0 with `zero`, or +inf with `infinite`)."""
+    if is_traced(value):
+        return value
     allowed = ("a number >= 0" if zero else "a number > 0") + (" or inf" if infinite else "")
     given = _real(value)
     good = given >= 0 if zero else given > 0
@@ -27,6 +37,8 @@ def positive(name: str, value: Any, *, zero: bool = False, infinite: bool = Fals
 
 def number(name: str, value: Any) -> float:
     """`value` as a float, if it is a finite number."""
+    if is_traced(value):
+        return value
     given = _real(value)
     if not math.isfinite(given):
         raise ValueError(f"{name} must be a finite number, got {value!r}.")
@@ -49,14 +61,14 @@ def count(name: str, value: Any, *, least: int = 1) -> int:
     return int(value)
 
 
-def function(name: str, value: Any) -> Any:
+def function(name: str, value: object) -> Any:
     """`value`, if it can be called."""
     if not callable(value):
         raise ValueError(f"{name} must be a JAX function, got {value!r}.")
     return value
 
 
-def key(name: str, value: Any) -> Any:
+def key(name: str, value: object) -> Any:
     """`value`, if it is a key of jax.random."""
     dtype = str(getattr(value, "dtype", None))
     if not (dtype.startswith("key<") or dtype == "uint32"):
@@ -64,7 +76,7 @@ def key(name: str, value: Any) -> Any:
     return value
 
 
-def finite(name: str, array: Any) -> np.ndarray:
+def finite(name: str, array: ArrayLike) -> np.ndarray:
     """`array` as a NumPy array, if every entry is a finite number; the first bad entry is named."""
     try:
         values = np.asarray(array)
@@ -82,7 +94,7 @@ def finite(name: str, array: Any) -> np.ndarray:
     return values
 
 
-def times(ts: Any) -> np.ndarray:
+def times(ts: ArrayLike) -> np.ndarray:
     """Saved times as a float64 vector: finite, >= 0, strictly increasing."""
     values = finite("ts", ts).astype(np.float64)
     if values.ndim != 1 or values.size == 0:

@@ -3,18 +3,22 @@
 import contextlib
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from ._checks import positive
+from ._data import Data
 from .provenance import versions
 from .run import Run, get_run, header, put_rows, put_state, read_record
 from .store import folder
+from .store.retrying import NO_PLACE, retried
+from .store.schema import is_uniform
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,11 @@ class Checkpoint:
     """Keep a run in `directory` as it goes, written every `every` seconds and at the end.
 
     The same call of `evolve` with the same folder goes on from there, to the same bits. A folder
-    that holds another problem's run is refused."""
+    that holds another problem's run is refused.
+
+    >>> kept = wf.Checkpoint("runs/one", every=60.0)
+    >>> wf.evolve(wf.GradientDescent(R, step=0.01), net, ts, checkpoint=kept).status
+    'ok'"""
 
     directory: str | Path
     every: float = 30.0
@@ -40,33 +48,58 @@ class Ledger:
         self.path, self.every = Path(checkpoint.directory), checkpoint.every
         self.prints = prints
         # (entries of the manifest, saved times in them): one value, for a signal may come any time
-        self.kept: tuple[list[dict[str, Any]], int] = ([], 0)
+        self.kept: tuple[list[Data], int] = ([], 0)
         self.last = time.monotonic()
+        self.locks = contextlib.ExitStack()
+        self.locked = False
 
-    def held(self) -> contextlib.AbstractContextManager[None]:
-        """The folder, for this run alone."""
-        return folder.held(self.path)
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """The folder, for this run alone. A disk that does not take it yet (full, over quota) does not stop
+        the run: each save tries again. A place that can never be written is told at once."""
+        with self.locks:
+            try:
+                retried(self._take)
+            except OSError as error:
+                if error.errno in NO_PLACE:
+                    raise folder.SaveError(
+                        error.errno,
+                        f"The checkpoint cannot be written to {self.path}: {error.strerror or error}. Give "
+                        "evolve(checkpoint=…) another folder.",
+                    ) from error
+                warnings.warn(
+                    f"The checkpoint in {self.path} could not be written ({error}); the run goes on in "
+                    "memory, and each save tries again.",
+                    stacklevel=4,
+                )
+            yield
+
+    def _take(self) -> None:
+        self.locks.enter_context(folder.lock(self.path))
+        self.locked = True
 
     def due(self) -> bool:
         return time.monotonic() - self.last >= self.every
 
-    def write(self, run: Run, carry: Any) -> None:
+    def write(self, run: Run, carry: PyTree) -> None:
         """Commit all of `run` and the carry, in one atomic step."""
         segments, written = self.kept
         new = run.rows[written:]
         try:
+            if not self.locked:
+                self._take()
             if new:
                 segments = [*segments, put_rows(self.path, f"rows-{written:05d}", new)]
             record = header(run, fingerprint=self.prints, segments=segments) | {
                 "final": put_state(self.path, "final", run.final),
                 "carry": folder.put(self.path, "carry", _stored(carry)),
             }
-            folder.commit(self.path, record)
+            folder.commit(self.path, record | {"uniform": is_uniform(record)})
             self.kept = segments, len(run.rows)
         finally:
             self.last = time.monotonic()  # a full disk is not tried again at every step
 
-    def restore(self, carry: Any, functions: dict[str, Any]) -> tuple[Run, Any] | None:
+    def restore(self, carry: PyTree, functions: Data) -> tuple[Run, PyTree] | None:
         """The run in the folder and its carry; None if there is none yet. `carry` is a fresh one,
         for its structure, `functions` those of the start."""
         if not folder.exists(self.path):
@@ -75,17 +108,18 @@ class Ledger:
         self._check(record)
         run = get_run(self.path, record, functions)
         self.kept = record["segments"], len(run.rows)
-        return run, _restored(carry, folder.get(self.path, record["carry"]), self.path)
+        return run, _restored(carry, folder.get(self.path, record.get("carry", {})), self.path)
 
-    def _check(self, record: dict[str, Any]) -> None:
-        found = record.get("fingerprint", {})
-        other = [name for name, value in self.prints.items() if found.get(name) != value]
+    def _check(self, record: Data) -> None:
+        saved = record.get("fingerprint", {})
+        other = [name for name, value in self.prints.items() if saved.get(name) != value]
         if other:
-            which = "a run that was saved by hand" if not found else f"another run: other {', '.join(other)}"
+            which = "a run that was saved by hand" if not saved else f"another run: other {', '.join(other)}"
             raise ValueError(
                 f"{self.path} holds {which}. Give this run a folder of its own, or remove that one."
             )
-        begun = record["provenance"].get("versions", {})
+        begun = record["provenance"].get("versions")
+        begun = begun if isinstance(begun, dict) else {}
         moved = [f"{k} {begun.get(k)} → {v}" for k, v in versions().items() if begun.get(k) != v]
         if moved:
             warnings.warn(
@@ -95,31 +129,34 @@ class Ledger:
             )
 
 
-def _is_key(leaf: Any) -> bool:
+def _is_key(leaf: object) -> bool:
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _is_number(leaf: Any) -> bool:
+def _is_number(leaf: object) -> bool:
     return isinstance(leaf, jax.Array | np.ndarray | np.generic | bool | int | float | complex)
 
 
-def _stored(carry: Any) -> dict[str, np.ndarray]:
+def _stored(carry: PyTree) -> dict[str, np.ndarray]:
     """The numbers in a carry, by position."""
     leaves = [leaf for leaf in jax.tree.leaves(carry) if _is_number(leaf)]
     return {f"{i:05d}": np.asarray(jax.random.key_data(v) if _is_key(v) else v) for i, v in enumerate(leaves)}
 
 
-def _restored(carry: Any, stored: dict[str, np.ndarray], path: Path) -> Any:
+def _restored(carry: PyTree, stored: dict[str, np.ndarray], path: Path) -> PyTree:
     """`carry` with the stored numbers in place of its own."""
     fresh, leaves, tree = _stored(carry), *jax.tree.flatten(carry)
     shape = lambda arrays: {k: (v.shape, v.dtype) for k, v in arrays.items()}
     if shape(stored) != shape(fresh):
-        raise ValueError(f"{path} was written by a version that carries other numbers from step to step.")
+        raise folder.DamagedError(
+            f"{path / folder.MANIFEST}: the numbers in 'carry' are not those that this version carries from "
+            "step to step."
+        )
     numbers = (stored[name] for name in sorted(stored))
     return jax.tree.unflatten(tree, [_like(v, next(numbers)) if _is_number(v) else v for v in leaves])
 
 
-def _like(leaf: Any, value: np.ndarray) -> Any:
+def _like(leaf: PyTree, value: np.ndarray) -> PyTree:
     if _is_key(leaf):
         return jax.random.wrap_key_data(jnp.asarray(value), impl=jax.random.key_impl(leaf))
     if isinstance(leaf, bool | int | float | complex):

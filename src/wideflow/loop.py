@@ -7,24 +7,28 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
+from numpy.typing import ArrayLike
 
 from ._checks import fits, times
 from ._checks import key as check_key
-from ._tracing import traced
+from ._data import Data
 from .checkpoint import Checkpoint, Ledger
 from .dynamics.base import AbstractDynamics, Info
+from .dynamics.replicated import Replicated
+from .endings import Ending, Endings, Status
+from .observers import resolve
 from .progress import bar
 from .provenance import provenance
-from .run import Row, Run, Status, to_host
+from .run import Row, Run
+from .states.replicas import replica_keys
+from .states.state import AbstractState
 from .store.records import fingerprint, functions_in
-
-Observer = Callable[[float, Any], Any]
+from .store.retrying import retried
+from .watch import Observer, Watcher
 
 # Seconds that one piece of an interval should take: short enough for Ctrl-C and a live bar.
 _PIECE = (0.1, 0.5)
@@ -37,11 +41,11 @@ _SETTINGS = ("jax_enable_x64", "jax_threefry_partitionable", "jax_default_matmul
 
 def evolve(
     dynamics: AbstractDynamics,
-    state: Any,
-    ts: Any,
+    state: AbstractState,
+    ts: ArrayLike,
     *,
     key: Array | None = None,
-    observe: Mapping[str, Observer] | Iterable[Observer] = (),
+    observe: Mapping[str, Observer] | Iterable[Observer | str] = (),
     checkpoint: Checkpoint | str | Path | None = None,
     progress: bool | None = None,
     snapshots: bool = True,
@@ -49,29 +53,45 @@ def evolve(
     """Move `state` by `dynamics` and keep what is seen at the times `ts`.
 
     - `ts`: increasing times >= 0; dynamics in steps snap them to t = kη (`run.t` tells).
-    - `key`: seed of all randomness, `jax.random.key(0)` by default.
-    - `observe`: functions fn(t, state) → number or array, by name; the risk is always observed.
+    - `state`: one state, or many along a replica axis (`law.sample(key, n, replicas=64)`), which then move
+      in one compiled program: `run["risk"]` is (times, replicas), `run.replica(r)` one of them. A replica
+      that diverges has NaN from then on, and the others go on.
+    - `key`: seed of all randomness, `jax.random.key(0)` by default. Replica r has `fold_in(key, r)`, or key r
+      of a vector of keys.
+    - `observe`: functions fn(t, state) → number or array, by name, or names of ready-made ones such as
+      "kernel_movement" and "second_moment"; the risk is always observed.
     - `checkpoint`: a folder, or `wf.Checkpoint(folder, every=seconds)`. The same call goes on from
       what the folder holds, to the same bits as if it had never been stopped.
     - `progress`: a bar on standard error; by default only on a terminal.
     - `snapshots`: whether to keep the state at every saved time (the final one is always kept).
 
     A run that diverges, stalls or is interrupted (Ctrl-C) comes back with that status and all that
-    it had reached."""
+    it had reached.
+
+    >>> many = rho0.sample(key, 4, replicas=2)
+    >>> run = wf.evolve(wf.SGD(R, step=0.01), many, ts, key=key, observe=["second_moment"])
+    >>> run["risk"].shape, run.replica(1)["second_moment"].shape
+    ((3, 2), (3,))"""
     if not isinstance(dynamics, AbstractDynamics):
         given = type(dynamics).__name__
         raise ValueError(f"evolve needs dynamics such as wf.SGD(R, step=1e-3), got a {given}.")
     asked = times(ts)
-    dynamics.check(asked)
+    dynamics.check_times(asked)
     ts = dynamics.snap(asked)
     key = jax.random.key(0) if key is None else check_key("key", key)
     if key.dtype == np.uint32:  # a key of the older kind, jax.random.PRNGKey
         key = jax.random.wrap_key_data(key)
-    observers = _named(observe)
+    observers = observers_by_name(resolve(observe, dynamics.functional, state))
     if not callable(state):
         hint = " Draw one first: .sample(key, n)." if hasattr(state, "sample") else ""
         hint = " Use run.final." if hasattr(state, "final") else hint
         raise ValueError(f"evolve needs a state such as wf.Particles, got a {type(state).__name__}.{hint}")
+    dynamics.check_state(state)
+    replicas = getattr(state, "replicas", None)
+    if replicas is not None:
+        dynamics = Replicated(dynamics)
+    elif key.ndim:
+        raise ValueError(f"{key.shape[0]} keys are for so many replicas; this state is a single one.")
     _check_memory(state, len(ts) if snapshots else 0)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
@@ -81,19 +101,19 @@ def evolve(
     if checkpoint is None:
         return loop.run(progress)
     prints = {
-        "problem or dynamics": fingerprint(dynamics),
-        "start": fingerprint(state),
+        "problem or dynamics": fingerprint(dynamics, called="dynamics"),
+        "start": fingerprint(state, called="state"),
         "times": fingerprint(ts, snapshots),
         "key": fingerprint(key),
-        "observers": fingerprint(observers),
+        "observers": fingerprint(observers, called="observe"),
         "settings of jax": fingerprint([getattr(jax.config, name) for name in _SETTINGS]),
     }
     ledger = Ledger(checkpoint, prints)
-    with ledger.held():
-        found = ledger.restore(loop.carry, functions_in(state))
-        if found is not None and found[0].status != "interrupted":
-            return _warned(found[0])  # to do it again would end in the same way
-        return loop.kept_in(ledger, found).run(progress)
+    with ledger.lock():
+        saved = ledger.restore(loop.carry, functions_in(state))
+        if saved is not None and saved[0].status != "interrupted":
+            return _warned(saved[0])  # to do it again would end in the same way
+        return loop.kept_in(ledger, saved).run(progress)
 
 
 class _Loop:
@@ -101,69 +121,95 @@ class _Loop:
 
     def __init__(self, dynamics, ts, observers, snapshots, key, start, origin):
         self.dynamics, self.ts, self.observers, self.snapshots = dynamics, ts, observers, snapshots
-        self.key, self.start, self.origin = jax.random.fold_in(key, _STREAM), start, origin
-        self.carry, self.current = dynamics.init(start, self.key), start
+        self.replicas: int | None = getattr(start, "replicas", None)
+        self.key, self.start, self.origin = _run_key(key, self.replicas), start, origin
+        self.carry, self.current = dynamics.init(start, self.key, ts), start
+        self.endings = Endings.of(self.replicas)
+        self.watcher = Watcher(dynamics.functional, observers, self.replicas)
+        self.told: set[str] = set()
         self.rows: list[Row] = []
-        self.info: dict[str, Any] = {}
+        self.info: Data = {}
         self.trouble: dict[str, str] = {}
         self.ledger: Ledger | None = None
         self.budget = _FIRST
         self.begun, self.before = time.monotonic(), 0.0
 
-    def kept_in(self, ledger: Ledger, found: tuple[Run, Any] | None) -> "_Loop":
-        """Write to this ledger, and go on from the run found there."""
+    def kept_in(self, ledger: Ledger, saved: tuple[Run, PyTree] | None) -> "_Loop":
+        """Write to this ledger, and go on from the run saved there."""
         self.ledger = ledger
-        if found is not None:
-            run, self.carry = found
+        if saved is not None:
+            run, self.carry = saved
             self.rows, self.current, self.origin = list(run.rows), run.final, run.provenance
             self.info, self.before = run.info, run.info.get("seconds", 0.0)
+            self.endings = Endings.of(self.replicas, run.endings)
         return self
 
     def run(self, progress: bool | None) -> Run:
-        status: Status = "ok"
-        message = ""
+        interrupted = ""
         try:
-            now = self.dynamics.time(self.carry)
+            now = self.time()
             with bar(self.dynamics.name, now, float(self.ts[-1]), progress) as update:
-                while len(self.rows) < len(self.ts) and status == "ok":
-                    status, message = self.reach(float(self.ts[len(self.rows)]), update)
-            self.info |= self.dynamics.functional.info(self.current)
+                while len(self.rows) < len(self.ts) and self.endings.alive.any():
+                    self.reach(float(self.ts[len(self.rows)]), update)
+            self.info |= self.dynamics.functional.info(self.one_of(self.current))
         except KeyboardInterrupt:
-            if status == "ok" and len(self.rows) < len(self.ts):
-                status, message = "interrupted", self.stopped()
-        return self.finish(status, message)
+            if self.endings.alive.any() and len(self.rows) < len(self.ts):
+                interrupted = self.stopped()
+        if interrupted:
+            return self.finish("interrupted", interrupted)
+        return self.finish(*self.endings.verdict())
 
-    def reach(self, t: float, update: Callable) -> tuple[Status, str]:
+    def time(self) -> float:
+        """How far the slowest replica has come."""
+        return float(np.min(np.asarray(self.dynamics.time(self.carry))))
+
+    def one_of(self, state: AbstractState) -> PyTree:
+        """The state itself, or the first replica that is still alive."""
+        return state if self.replicas is None else state.replica(int(np.argmax(self.endings.alive)))
+
+    def reach(self, t: float, update: Callable) -> None:
         """Advance to the saved time t and look."""
         while True:
             begun = time.monotonic()
-            previous = self.rows[-1].t if self.rows else 0.0
-            carry, info = self.dynamics.advance(self.carry, previous, t, self.budget)
-            if not info.finite:
-                return "diverged", self.explain("The state is no longer finite", t)
+            carry, info = self.dynamics.advance(self.carry, t, self.budget)
+            info = jax.device_get(info)
+            if self.ends("diverged", "The state is no longer finite", t, ~info.finite):
+                return
             self.carry = carry
             self.note(info)
-            if info.stalled:
-                return "stalled", self.explain("No further progress was made", t)
+            if self.ends("stalled", "No further progress was made", t, info.stalled):
+                return
             self.pace(time.monotonic() - begun)
-            update(self.dynamics.time(carry), self.rows[-1].observed["risk"] if self.rows else None)
-            if info.reached:
+            update(self.time(), self.risk())
+            if np.all(info.reached | ~self.endings.alive):
                 break
             self.save_if_due()
         state = self.dynamics.read(self.carry, t)
         observed = self.look(t, state)
-        if not np.isfinite(observed["risk"]).all():
-            return "diverged", self.explain("The risk is no longer finite", t)
-        self.current = state
-        self.rows.append(Row(t, observed, state if self.snapshots else None))
-        update(t, observed["risk"])
+        risk = observed["risk"]
+        finite = np.isfinite(risk).reshape(*self.endings.alive.shape, -1).all(-1)
+        if self.ends("diverged", "The risk is no longer finite", t, ~finite):
+            return
+        observed = {name: self.endings.only_alive(value) for name, value in observed.items()}
+        self.current = state if self.endings.alive.all() else state.chosen(self.endings.alive, self.current)
+        self.rows.append(Row(t, observed, self.current if self.snapshots else None))
+        update(t, self.risk())
         self.save_if_due()
-        return "ok", ""
 
-    def look(self, t: float, state: Any) -> dict[str, np.ndarray]:
-        seen = _observed(traced(self.dynamics.functional), state)
-        seen |= {name: fn(t, state) for name, fn in self.observers.items()}
-        observed = {name: to_host(value) for name, value in seen.items()}
+    def risk(self) -> np.ndarray | None:
+        """The risk last seen, of what is alive."""
+        return self.rows[-1].observed["risk"][self.endings.alive] if self.rows else None
+
+    def ends(self, status: Status, what: str, t: float, bad: np.ndarray) -> bool:
+        """End the replicas that `bad` holds for; whether none is left."""
+        lost = self.endings.lost(bad)
+        if len(lost):
+            message = self.explain(what, t, int(lost[0]))
+            self.endings.end(lost, Ending(status, message, len(self.rows)))
+        return not self.endings.alive.any()
+
+    def look(self, t: float, state: AbstractState) -> dict[str, np.ndarray]:
+        observed = self.watcher(t, state)
         for name, value in observed.items() if self.rows else ():
             first = self.rows[0].observed[name]
             if value.shape != first.shape:
@@ -181,34 +227,46 @@ class _Loop:
             self.budget = max(self.budget // 2, 1)
 
     def note(self, info: Info) -> None:
-        self.info |= {"steps": int(info.steps), "rejected": int(info.rejected)} | dict(info.noted)
+        noted = {"steps": info.steps, "rejected": info.rejected} | info.noted
+        self.info |= {name: _plain(value) for name, value in noted.items()}
+        for name, message in self.dynamics.cautions(info.noted).items() if info.noted else ():
+            if name not in self.told:
+                self.told.add(name)
+                warnings.warn(message, stacklevel=5)
 
-    def explain(self, what: str, t: float) -> str:
+    def explain(self, what: str, t: float, r: int) -> str:
         last = self.rows[-1].t if self.rows else 0.0
-        advice = self.dynamics.advice(self.start, self.key)
-        return f"{what} between t = {last:.6g} and t = {t:.6g}. {advice}"
+        dynamics, start, key = self.dynamics, self.start, self.key
+        if isinstance(dynamics, Replicated):
+            dynamics, start, key = dynamics.dynamics, start.replica(r), key[r]
+        return f"{what} between t = {last:.6g} and t = {t:.6g}. {dynamics.advice(start, key)}"
 
     def stopped(self) -> str:
-        return f"Stopped by hand at t = {self.dynamics.time(self.carry):.6g} of {self.ts[-1]:.6g}."
+        return f"Stopped by hand at t = {self.time():.6g} of {self.ts[-1]:.6g}."
 
     def so_far(self, status: Status, message: str) -> Run:
         info = self.info | {"seconds": self.before + time.monotonic() - self.begun}
-        return Run(tuple(self.rows), self.current, status, message, info, self.origin)
+        ended = {} if self.replicas is None else dict(self.endings.ended)
+        rows = tuple(self.rows)
+        return Run(rows, self.current, status, message, info, self.origin, self.replicas, ended)
 
     def save_if_due(self) -> None:
         if self.ledger is not None and self.ledger.due():
             self.save(self.ledger, self.so_far("running", ""))
 
-    def save(self, ledger: Ledger, run: Run) -> None:
-        """A checkpoint that cannot be written (a full disk) must not end the run."""
+    def save(self, ledger: Ledger, run: Run, last: bool = False) -> None:
+        """A checkpoint that cannot be written (a full disk) must not end the run. The last one is tried a few
+        times, as nothing comes after it."""
+        write = lambda: ledger.write(run, self.carry)
         try:
-            ledger.write(run, self.carry)
+            retried(write) if last else write()
             self.trouble = {}
         except (OSError, MemoryError) as error:
             self.trouble = {"checkpoint_error": str(error)}
+            now = "the previous one, if there is one, is still whole and the run goes on"
+            end = "the run is whole in memory: save it elsewhere, run.save(another_folder)"
             warnings.warn(
-                f"The checkpoint in {ledger.path} could not be written ({error}); the previous one is "
-                "still whole and the run goes on.",
+                f"The checkpoint in {ledger.path} could not be written ({error}); {end if last else now}.",
                 stacklevel=2,
             )
 
@@ -216,7 +274,7 @@ class _Loop:
         run = self.so_far(status, message)
         if self.ledger is not None:
             try:
-                self.save(self.ledger, run)
+                self.save(self.ledger, run, last=True)
             except KeyboardInterrupt:  # what was computed is not lost to a second Ctrl-C
                 message = f"{message} Stopped by hand in the last save; the checkpoint before it stands."
                 run = replace(run, status="interrupted", message=message.strip())
@@ -231,10 +289,22 @@ def _warned(run: Run) -> Run:
     return run
 
 
-_observed = eqx.filter_jit(lambda functional, state: functional.observed(state))
+def _run_key(key: Array, replicas: int | None) -> Array:
+    """The run's own stream; replica r has that of a single run with the key `fold_in(key, r)`."""
+    if replicas is None:
+        return jax.random.fold_in(key, _STREAM)
+    return jax.vmap(lambda one: jax.random.fold_in(one, _STREAM))(replica_keys(key, replicas))
 
 
-def _named(observe: Any) -> dict[str, Observer]:
+def _plain(value: object) -> PyTree:
+    """A number; one for each replica where they differ."""
+    values = np.asarray(value)
+    alike = values.ndim == 0 or (values == values.flat[0]).all()
+    return values.flat[0].item() if alike else values.tolist()
+
+
+def observers_by_name(observe: object) -> dict[str, Observer]:
+    """Observers as a dictionary, each checked to be a function of (t, state)."""
     observe = [observe] if callable(observe) else observe
     if isinstance(observe, str) or not isinstance(observe, Iterable):
         raise ValueError(f"observe must be functions of (t, state) by name, {{'name': fn}}, got {observe!r}.")
@@ -255,12 +325,12 @@ def _named(observe: Any) -> dict[str, Observer]:
             raise ValueError(f"observe[{name!r}] must take two arguments, (t, state).") from None
         except ValueError:  # a function without a signature, such as one of NumPy's
             pass
-        if name in ("risk", "energy", "free_energy"):
+        if name in ("risk", "fresh_risk", "fresh_risk_error", "energy", "free_energy"):
             raise ValueError(f"The name {name!r} is taken; give this observer another one.")
     return dict(observe)
 
 
-def _check_memory(state: Any, snapshots: int) -> None:
+def _check_memory(state: AbstractState, snapshots: int) -> None:
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(state) if hasattr(leaf, "nbytes"))
     hint = "Save fewer times, use fewer neurons or float32, or snapshots=False."
     fits(f"A run that keeps {snapshots} snapshots of {size / 2**20:.3g} MiB", size * (snapshots + 6), hint)

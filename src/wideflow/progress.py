@@ -4,9 +4,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
+
+from ._typing import Scalar
 
 Update = Callable[..., None]
 
@@ -27,7 +28,7 @@ def bar(label: str, start: float, end: float, show: bool | None) -> Iterator[Upd
         return
     begun, shown, before = time.monotonic(), 0.0, ""
 
-    def update(t: float, risk: Any = None) -> None:
+    def update(t: float, risk: Scalar | None = None) -> None:
         nonlocal shown, before
         now = time.monotonic()
         done = 1.0 if end <= 0 else min(1.0, max(0.0, t / end))
@@ -36,7 +37,7 @@ def bar(label: str, start: float, end: float, show: bool | None) -> Iterator[Upd
         shown, spent = now, now - begun
         left = f"{_clock(spent * (end - t) / (t - start))} left" if start < t < end else _clock(spent)
         filled = "█" * int(24 * done)
-        known = "" if risk is None else f"  risk {np.mean(risk):.4g}"
+        known = "" if risk is None else f"  risk {np.mean(np.asarray(risk)):.4g}"
         text = f"{label} {filled:·<24} {done:4.0%}  t = {t:.4g} of {end:.4g}{known}  {left}"
         print(f"\r{text:<{len(before)}}", end="", file=sys.stderr, flush=True)
         before = text

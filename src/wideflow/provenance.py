@@ -4,12 +4,15 @@ import datetime
 import functools
 import importlib.metadata
 import platform
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
+from ._data import Data
+from .dynamics.base import AbstractDynamics
+from .states.state import AbstractState
 from .store.records import describe
 
 _PARTS = ("wideflow", "jax", "jaxlib", "numpy", "equinox", "diffrax", "optax", "scipy")
@@ -27,12 +30,12 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _dtype(state: Any) -> str:
+def _dtype(state: AbstractState) -> str:
     found = [str(leaf.dtype) for leaf in jax.tree.leaves(state) if hasattr(leaf, "dtype")]
     return found[0] if found else str(jnp.result_type(float))
 
 
-def provenance(dynamics: Any, state: Any, key: Any, observers: dict[str, Any]) -> dict[str, Any]:
+def provenance(dynamics: AbstractDynamics, state: AbstractState, key: Array, observers: Data) -> Data:
     """What is recorded with every run."""
     device = jax.devices()[0]
     return {

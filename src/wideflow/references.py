@@ -5,6 +5,8 @@ REFERENCES = {
     "an infinitely wide neural net. NeurIPS 2019.",
     "beck2003": "A. Beck, M. Teboulle. Mirror descent and nonlinear projected subgradient methods for "
     "convex optimization. Oper. Res. Lett. 31(3), 2003.",
+    "chen2023": "X. Chen, C. Liang, D. Huang, et al. Symbolic discovery of optimization algorithms. NeurIPS "
+    "2023.",
     "chizat2018": "L. Chizat, F. Bach. On the global convergence of gradient descent for "
     "over-parameterized models using optimal transport. NeurIPS 2018.",
     "chizat2019": "L. Chizat, E. Oyallon, F. Bach. On lazy training in differentiable programming. "
@@ -47,12 +49,16 @@ REFERENCES = {
     "dimension-free bounds and kernel limit. COLT 2019.",
     "montanari2022": "A. Montanari, Y. Zhong. The interpolation phase transition in neural networks: "
     "memorization and generalization under lazy training. Ann. Statist. 50(5), 2022.",
+    "nesterov1983": "Y. Nesterov. A method for solving the convex programming problem with convergence rate "
+    "O(1/k²). Dokl. Akad. Nauk SSSR 269(3), 1983.",
     "nitanda2022": "A. Nitanda, D. Wu, T. Suzuki. Convex analysis of the mean field Langevin dynamics. "
     "AISTATS 2022.",
     "novak2022": "R. Novak, J. Sohl-Dickstein, S. S. Schoenholz. Fast finite width neural tangent kernel. "
     "ICML 2022.",
     "peyre2015": "G. Peyré. Entropic approximation of Wasserstein gradient flows. SIAM J. Imaging Sci. "
     "8(4), 2015.",
+    "polyak1964": "B. T. Polyak. Some methods of speeding up the convergence of iteration methods. USSR "
+    "Comput. Math. Math. Phys. 4(5), 1964.",
     "robbins1951": "H. Robbins, S. Monro. A stochastic approximation method. Ann. Math. Statist. 22(3), "
     "1951.",
     "rotskoff2019": "G. Rotskoff, S. Jelassi, J. Bruna, E. Vanden-Eijnden. Global convergence of neuron "

@@ -154,7 +154,67 @@ def test_other_data_under_an_unfinished_run_are_refused(work, tmp_path):
     assert (code, out) == (2, "") and "--resume" in error  # nothing is done without being asked
     save(2 * rows)
     code, out, error = command(*args, "--resume")
-    assert (code, out) == (2, "") and "problem" in error
+    assert (code, out) == (2, "") and "other data" in error
+
+
+def test_other_data_under_a_finished_study_are_refused(work, tmp_path, monkeypatch):
+    """By `run` and by `report`; where no folder was named, the new data get one of their own."""
+    monkeypatch.chdir(tmp_path)
+    rows = np.random.default_rng(0).normal(size=(9, 3))
+    text = TINY.replace('x = { law = "gaussian", d = 4 }', 'x = { law = "dataset", file = "rows.csv" }')
+    text = "\n".join(line for line in text.splitlines() if not line.startswith(("target", "expect")))
+    (tmp_path / "data.toml").write_text(text, "utf-8")
+    save = lambda data: np.savetxt(tmp_path / "rows.csv", data, delimiter=",", header="p,q,y", comments="")
+    save(rows)
+    assert command("run", "data.toml")[0] == 0
+    save(2 * rows)
+    for args in (["run", "data.toml", "--out", "out/data"], ["report", "out/data"], ["compare", "out/data"]):
+        code, out, error = command(*args)
+        assert (code, out) == (2, "") and "other data" in error and "out/data" in error
+    code, out, _ = command("run", "data.toml")
+    assert (code, out) == (0, "out/data-2/report.html\n")
+    save(rows)
+    code, out, error = command("run", "data.toml")
+    assert (code, out) == (0, "out/data/report.html\n") and "nothing was done" in error
+
+
+FILES = ["results.json", "spec.toml", "runs/gd-seed-1/manifest.json"]
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("junk", [b"", b"{]", b"\xff\xfe\x00\x01", b"null", b'{"a": 1e999}'], ids=range(5))
+def test_junk_in_a_finished_folder_ends_with_2_and_the_files_name(work, tmp_path, file, junk):
+    shutil.copytree(work / "done", tmp_path / "copy")
+    (tmp_path / "copy" / file).write_bytes(junk)
+    for args in (["run", work / "tiny.toml", "--out", tmp_path / "copy"], ["report", tmp_path / "copy"]):
+        code, out, error = command(*args)
+        assert (code, out) == (2, "") and file.rpartition("/")[2] in error and "Traceback" not in error
+
+
+def test_a_digit_of_the_results_is_not_changed_unnoticed(work, tmp_path):
+    shutil.copytree(work / "done", tmp_path / "copy")
+    path = tmp_path / "copy" / "results.json"
+    value = json.loads(path.read_text("utf-8"))["runs"][0]["risk"]
+    path.write_text(path.read_text("utf-8").replace(repr(value), repr(value * 1.001)), "utf-8")
+    for args in (["run", work / "tiny.toml", "--out", tmp_path / "copy"], ["report", tmp_path / "copy"]):
+        code, out, error = command(*args)
+        assert (code, out) == (2, "") and "results.json is damaged" in error
+    path.unlink()  # what the message says
+    before = (work / "done" / "results.json").read_text("utf-8")
+    assert command("run", work / "tiny.toml", "--out", tmp_path / "copy", "--resume")[0] == 0
+    assert json.loads(path.read_text("utf-8"))["groups"] == json.loads(before)["groups"]
+
+
+def test_a_report_that_cannot_be_written_is_told(work, tmp_path, monkeypatch):
+    shutil.copytree(work / "done", tmp_path / "copy")
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("wideflow.report.page_of_study.write_report", full)
+    code, out, error = command("report", tmp_path / "copy", "--json")
+    assert code == 4 and json.loads(out)["status"] == "unsaved"
+    assert "No space left on device" in error and f"wideflow report {tmp_path / 'copy'}" in error
 
 
 SET = {
@@ -214,7 +274,7 @@ REFUSED = {
     "no change": (["show", "single-neuron", "--set", "problem.x.d"], "key=value"),
     "an objection to a change": (
         ["show", "single-neuron", "--set", "start.b=1.0"],
-        "single-neuron.toml:18: start: The neuron has no bias",
+        "single-neuron.toml:19: start: The neuron has no bias",
     ),
     "a seed below 0": (["show", "single-neuron", "--seed", "-1"], "seed"),
     "a seed too large": (["show", "single-neuron", "--seed", "99999999999"], "--seed 99999999999"),

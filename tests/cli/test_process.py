@@ -28,14 +28,16 @@ def work(tmp_path_factory):
     return path
 
 
-def started(work, *args, warm=False, text=None):
-    """The process. One that may be killed reads the cache, but must not leave half an entry there."""
+def started(work, *args, warm=False, text=None, largest=0):
+    """The process. One that may be killed reads the cache, but must not leave half an entry there. Where a
+    file would become larger than `largest` bytes, the system refuses it."""
     least = "0" if warm else "1e9"
     env = os.environ | {
         "JAX_COMPILATION_CACHE_DIR": str(work / "cache"),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": least,
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         "OPENBLAS_NUM_THREADS": "1",
+        "LARGEST_FILE": str(largest),
     }
     pipe = subprocess.PIPE
     given = {"stdin": pipe if text is not None else subprocess.DEVNULL, "stdout": pipe, "stderr": pipe}
@@ -87,6 +89,26 @@ def test_killed_stopped_and_gone_on_it_comes_to_the_same_bits(work, whole):
     found, expected = json.loads(out), json.loads((work / "whole" / "results.json").read_text("utf-8"))
     assert found["groups"] == expected["groups"]
     assert found["verdict"] == expected["verdict"]
+
+
+def test_a_disk_that_refuses_the_runs_but_not_the_results(work, whole):
+    """Code 4 and not 0, no results.json; the command that it names completes the study, to the same bits."""
+    smaller = (work / "whole" / "results.json").stat().st_size + 2000
+    slow = ("run", "long.toml", "--out", "refused", "--set", "observe.test=200")
+    code, out, error = ended(started(work, *slow, "--json", largest=smaller))
+    assert code == 4
+    told = json.loads(out)
+    assert told["status"] == "unsaved" and "File too large" in told["message"]
+    again = "wideflow run long.toml --set observe.test=200 --out refused --resume"
+    assert error.startswith("Not finished, as not everything could be saved: gd ")
+    assert error.endswith(f"Make room, then: {again}\n")
+    assert not (work / "refused" / "results.json").exists()
+    code, out, error = ended(started(work, *slow, "--resume"))
+    assert (code, error) == (0, "")
+    sizes = {p.name.split("-")[0]: p.stat().st_size for p in (work / "refused").rglob("*.*")}
+    assert sizes["results.json"] < smaller < sizes["rows"]  # what could have been written, and what not
+    run = load(work / "refused" / "runs" / "gd")
+    assert run.t.tobytes() == whole.t.tobytes() and run["risk"].tobytes() == whole["risk"].tobytes()
 
 
 def test_stopped_before_anything_was_begun(work):

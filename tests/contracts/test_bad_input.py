@@ -91,23 +91,23 @@ CASES = [
         lambda: wf.Dataset(np.eye(2), [1, 2], np.ones(3)),
         ["weights", "2 numbers", "(3,)"],
     ),
-    ("sampler, no function", lambda: wf.Sampler(3, 2), ["Sampler(fn)", "3"]),
+    ("sampler, no function", lambda: wf.laws.Sampler(3, 2), ["Sampler(fn)", "3"]),
     (
         "sampler of another d",
-        lambda: wf.Sampler(lambda k, m: jnp.ones((m, 3)), 2),
+        lambda: wf.laws.Sampler(lambda k, m: jnp.ones((m, 3)), 2),
         ["Sampler(fn)", "(3, 2)", "(3, 3)"],
     ),
     (
         "sampler, hidden labels",
-        lambda: wf.Sampler(lambda k, m: (jnp.ones((m, 2)), 0), 2),
+        lambda: wf.laws.Sampler(lambda k, m: (jnp.ones((m, 2)), 0), 2),
         ["fn", "labelled=True"],
     ),
     (
         "sampler, no labels",
-        lambda: wf.Sampler(lambda k, m: jnp.ones((m, 2)), 2, labelled=True),
+        lambda: wf.laws.Sampler(lambda k, m: jnp.ones((m, 2)), 2, labelled=True),
         ["fn", "and y"],
     ),
-    ("sampler that crashes", lambda: wf.Sampler(crash, 2), ["Sampler(fn)", "mine"]),
+    ("sampler that crashes", lambda: wf.laws.Sampler(crash, 2), ["Sampler(fn)", "mine"]),
     # targets
     ("direction 0", lambda: wf.single_index("erf", [0.0, 0.0]), ["direction", "not 0"]),
     ("direction a matrix", lambda: wf.single_index("erf", np.eye(2)), ["direction", "vector"]),
@@ -136,13 +136,13 @@ CASES = [
     ("custom, no function", lambda: wf.CustomNeuron(1, 2), ["CustomNeuron(fn)", "got 1"]),
     ("custom, dim 0", lambda: wf.CustomNeuron(crash, 0), ["CustomNeuron(dim)", "got 0"]),
     # losses
-    ("Huber 0", lambda: wf.Huber(0.0), ["Huber(delta)", "> 0", "0.0"]),
-    ("Huber NaN", lambda: wf.Huber(NAN), ["Huber(delta)", "nan"]),
+    ("Huber 0", lambda: wf.losses.Huber(0.0), ["Huber(delta)", "> 0", "0.0"]),
+    ("Huber NaN", lambda: wf.losses.Huber(NAN), ["Huber(delta)", "nan"]),
     ("unknown loss", lambda: problem(loss="hubr"), ["'hubr'", "Did you mean 'huber'?", "known"]),
     # problems
     ("x not a law", lambda: problem(x=3), ["Problem(x)", "got 3", "wf.Gaussian"]),
     ("neuron a name", lambda: problem(neuron="erf"), ["Problem(neuron)", "'erf'", "wf.Neuron"]),
-    ("loss a class", lambda: problem(loss=wf.Squared), ["Problem(loss)", "Squared"]),
+    ("loss a class", lambda: problem(loss=wf.losses.Squared), ["Problem(loss)", "Squared"]),
     ("noise -1", lambda: problem(noise=-1), ["Problem(noise)", "-1", ">= 0"]),
     ("noise '1'", lambda: problem(noise="1"), ["Problem(noise)", "'1'"]),
     ("noise of arrays", lambda: problem(noise=np.ones(2)), ["Problem(noise)", "array"]),
@@ -208,15 +208,19 @@ CASES = [
     # nodes
     (
         "nodes of unlike lengths",
-        lambda: wf.Nodes(np.eye(3), np.ones(2), np.ones(3) / 3),
+        lambda: wf.types.Nodes(np.eye(3), np.ones(2), np.ones(3) / 3),
         ["Nodes", "(2,)", "(m, d)"],
     ),
     (
         "nodes that weigh 2",
-        lambda: wf.Nodes(np.eye(2), [1.0, 2.0], [1.0, 1.0]),
+        lambda: wf.types.Nodes(np.eye(2), [1.0, 2.0], [1.0, 1.0]),
         ["Nodes(weights)", "sum to 1", "2.0"],
     ),
-    ("nodes with NaN", lambda: wf.Nodes(np.eye(2), [1.0, NAN], [0.5, 0.5]), ["Nodes(y)", "nan", "(1,)"]),
+    (
+        "nodes with NaN",
+        lambda: wf.types.Nodes(np.eye(2), [1.0, NAN], [0.5, 0.5]),
+        ["Nodes(y)", "nan", "(1,)"],
+    ),
     # particles
     ("theta a vector", lambda: wf.Particles(np.ones(3), neuron=ERF), ["Particles(theta)", "(3,)", "(n, D)"]),
     (
@@ -279,13 +283,13 @@ CASES = [
     ("key 0", lambda: wf.init(PROBLEM).sample(0, 3), ["key", "got 0", "jax.random.key"]),
     ("dtype int", lambda: wf.init(PROBLEM).sample(KEY, 3, dtype=int), ["dtype", "int", "float"]),
     ("start with alpha 0", lambda: wf.init(PROBLEM).sample(KEY, 3, alpha=0.0), ["alpha", "> 0"]),
-    ("sd -1", lambda: wf.Normal(0.0, -1.0), ["Normal(sd)", "-1.0"]),
-    ("mean NaN", lambda: wf.Normal(NAN), ["Normal(mean)", "nan", "finite"]),
-    ("mean 'a'", lambda: wf.Normal("a"), ["Normal(mean)", "'a'"]),
-    ("low above high", lambda: wf.Uniform(1.0, 1.0), ["Uniform", "low < high", "1.0"]),
-    ("high inf", lambda: wf.Uniform(0.0, INF), ["Uniform(high)", "inf"]),
-    ("signs of None", lambda: wf.Signs(None), ["Signs(scale)", "None"]),
-    ("constant NaN", lambda: wf.Constant(NAN), ["Constant(value)", "nan"]),
+    ("sd -1", lambda: wf.laws.Normal(0.0, -1.0), ["Normal(sd)", "-1.0"]),
+    ("mean NaN", lambda: wf.laws.Normal(NAN), ["Normal(mean)", "nan", "finite"]),
+    ("mean 'a'", lambda: wf.laws.Normal("a"), ["Normal(mean)", "'a'"]),
+    ("low above high", lambda: wf.laws.Uniform(1.0, 1.0), ["Uniform", "low < high", "1.0"]),
+    ("high inf", lambda: wf.laws.Uniform(0.0, INF), ["Uniform(high)", "inf"]),
+    ("signs of None", lambda: wf.laws.Rademacher(None), ["Rademacher(scale)", "None"]),
+    ("constant NaN", lambda: wf.laws.Constant(NAN), ["Constant(value)", "nan"]),
     # functionals
     ("risk of a number", lambda: wf.Risk(3), ["Risk(problem)", "3"]),
     (
@@ -340,10 +344,10 @@ CASES = [
         ["PathNorm", "CustomNeuron", "wf.Moment"],
     ),
     # distances and dynamics, the little that other tests leave
-    ("w2 of matrices", lambda: wf.w2_line(np.eye(2), np.eye(2)), ["w2_line", "(2, 2)"]),
+    ("w2 of matrices", lambda: wf.distances.w2_line(np.eye(2), np.eye(2)), ["w2_line", "(2, 2)"]),
     (
         "w2 of unlike Gaussians",
-        lambda: wf.w2_gaussian([0.0], np.eye(1), [0.0, 0.0], np.eye(2)),
+        lambda: wf.distances.w2_gaussian([0.0], np.eye(1), [0.0, 0.0], np.eye(2)),
         ["(1,)", "(2, 2)"],
     ),
     ("step 0", lambda: wf.GradientDescent(RISK, 0.0), ["step", "0.0", "> 0"]),
@@ -371,7 +375,7 @@ def test_ids_are_one_each():
 
 def test_weights_of_another_length_than_the_points():
     with pytest.raises(ValueError, match=r"weights.*\(2,\)"):
-        wf.w2_line([1.0], [1.0], [0.5, 0.5])
+        wf.distances.w2_line([1.0], [1.0], [0.5, 0.5])
 
 
 # --- by hypothesis -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from wideflow.diagnostics.coupled import Coupled
+from wideflow.diagnostics.coupling import Coupled
 
 
 class _Run(SimpleNamespace):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import wideflow as wf
-from wideflow.diagnostics.dissipation import DissipationRate, dissipation
+from wideflow.diagnostics.dissipated import DissipationRate, dissipation
 from wideflow.diagnostics.observers import EnergyOf, distance_to, mass, second_moment
 from wideflow.diagnostics.rates import decay_rate, guaranteed_rate, log_sobolev_constant
-from wideflow.diagnostics.weak_form import weak_form
+from wideflow.diagnostics.weak_equation import weak_form
 from wideflow.dynamics.grid.flow import GridFlow
 from wideflow.mean_field.gibbs import gibbs
 from wideflow.run import Row, Run
@@ -41,7 +41,9 @@ def _exact_run(problem, ts, cells=200):
 
     def at(t):
         m, c = _moments(t)
-        return wf.on_grid(wf.init(problem, theta=wf.Normal(float(m), float(np.sqrt(c)))), -9.0, 9.0, cells)
+        return wf.on_grid(
+            wf.init(problem, theta=wf.laws.Normal(float(m), float(np.sqrt(c)))), -9.0, 9.0, cells
+        )
 
     states = [at(t) for t in ts]
     rows = tuple(Row(float(t), {"risk": np.zeros(())}, s) for t, s in zip(ts, states, strict=True))
@@ -52,7 +54,7 @@ def _exact_run(problem, ts, cells=200):
 def flown(linear):
     """The distributional dynamics on 120 cells."""
     problem, R = linear
-    start = wf.on_grid(wf.init(problem, theta=wf.Normal(-1.0, float(np.sqrt(0.3)))), -9.0, 9.0, 120)
+    start = wf.on_grid(wf.init(problem, theta=wf.laws.Normal(-1.0, float(np.sqrt(0.3)))), -9.0, 9.0, 120)
     rest = gibbs(R, beta=_BETA, decay=_DECAY, on=start)
     F = wf.FreeEnergy(R, beta=_BETA, decay=_DECAY)
     observe = {"mass": mass, "second": second_moment, "F": EnergyOf(F)}
@@ -85,6 +87,7 @@ def test_the_identity_along_the_exact_solution_is_of_second_order_in_h(linear):
     assert np.log2(left[0] / left[1]) > 1.8, left
 
 
+@pytest.mark.slow
 def test_the_identity_holds_along_the_grid_flow(linear, flown):
     """I is what the scheme itself dissipates, so only the time integral and the flow's steps are left."""
     _, R = linear
@@ -98,7 +101,7 @@ def test_the_identity_holds_along_the_grid_flow(linear, flown):
 
 def test_the_identity_for_particles_without_noise(linear):
     problem, R = linear
-    cloud = wf.init(problem, theta=wf.Normal(-1.0, 0.5)).sample(jr.key(0), 50)
+    cloud = wf.init(problem, theta=wf.laws.Normal(-1.0, 0.5)).sample(jr.key(0), 50)
     run = wf.evolve(wf.GradientFlow(R), cloud, np.linspace(0, 2, 41), progress=False)
     found = dissipation(run, R)
     # GradientFlow's default tolerance and (Δt = 0.05)⁴/180 ≈ 3e-8
@@ -112,7 +115,7 @@ def test_without_noise_on_a_grid(linear):
     problem, R = linear
     errors = []
     for cells in (60, 120):
-        state = wf.on_grid(wf.init(problem, theta=wf.Normal(-1.0, 0.8)), -9.0, 9.0, cells)
+        state = wf.on_grid(wf.init(problem, theta=wf.laws.Normal(-1.0, 0.8)), -9.0, 9.0, cells)
         exact = (_W + (1 + _DECAY)) ** 2 + _DECAY**2 * 0.64
         errors.append(abs(float(DissipationRate(R, decay=_DECAY)(0.0, state)) - exact))
     assert np.log2(errors[0] / errors[1]) > 1.8, errors
@@ -136,7 +139,7 @@ def test_the_weak_form_of_noisy_particles_in_standard_errors(linear):
     """What is left is a martingale of known variance: standardised, each of 3 tests has mean square 1 over
     40 independent intervals, with a standard error of √(2/40); four of them are allowed."""
     problem, R = linear
-    cloud = wf.init(problem, theta=wf.Normal(-1.0, 0.5)).sample(jr.key(0), 300)
+    cloud = wf.init(problem, theta=wf.laws.Normal(-1.0, 0.5)).sample(jr.key(0), 300)
     flow = wf.Langevin(R, 0.005, beta=_BETA, decay=_DECAY)
     run = wf.evolve(flow, cloud, np.linspace(0, 2, 41), key=jr.key(1), progress=False)
     found = weak_form(run, R, _TESTS, beta=_BETA, decay=_DECAY)
@@ -150,7 +153,7 @@ def test_the_weak_form_of_noisy_particles_in_standard_errors(linear):
 
 def test_the_weak_form_without_noise_is_exact(linear):
     problem, R = linear
-    cloud = wf.init(problem, theta=wf.Normal(-1.0, 0.5)).sample(jr.key(0), 50)
+    cloud = wf.init(problem, theta=wf.laws.Normal(-1.0, 0.5)).sample(jr.key(0), 50)
     run = wf.evolve(wf.GradientFlow(R), cloud, np.linspace(0, 2, 41), progress=False)
     found = weak_form(run, R, _TESTS)
     assert (found.error == 0).all() and found.largest < 1e-6  # as for the dissipation
@@ -219,7 +222,7 @@ def test_mistakes_are_told(linear, flown):
     with pytest.raises(ValueError, match="one grid"):
         distance_to(rest)(0.0, _exact_run(problem, [0.0], 30).final)
     with pytest.raises(ValueError, match="one grid"):
-        distance_to(wf.init(problem, theta=wf.Normal(0.0, 1.0)).sample(jr.key(0), 9))
+        distance_to(wf.init(problem, theta=wf.laws.Normal(0.0, 1.0)).sample(jr.key(0), 9))
     with pytest.raises(ValueError, match="snapshots"):
         dissipation(Run(run.rows[:1], run.final), R, beta=_BETA, decay=_DECAY)
     with pytest.raises(ValueError, match="evolve"):

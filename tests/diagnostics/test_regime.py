@@ -10,7 +10,7 @@ import pytest
 
 import wideflow as wf
 from wideflow.diagnostics.alignment import cka
-from wideflow.diagnostics.regime.report import regime
+from wideflow.diagnostics.regimes.report import regime
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 4))
@@ -129,6 +129,7 @@ def test_features_and_kernel_of_a_state_are_its_own():
     assert moved.kernel.parts["layer 1"] == pytest.approx(by_hand, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_particles_linearised_and_convolutions():
     P = wf.Problem(x=wf.Dataset(X, Y), neuron=wf.Neuron("tanh", bias=True))
     start = wf.init(P).sample(jax.random.key(0), 40, alpha=2.0)
@@ -218,6 +219,15 @@ def test_bad_input():
         regime(product, pair(np.nan, 1.0), good, LINE)
     with pytest.raises(ValueError, match="must be finite"):
         regime(product, good, good, np.array([[np.nan]]))
+    law = wf.Gaussian(1)
+    with pytest.raises(
+        ValueError, match=r"x must be one array.*\(7, 1\), NoneType.*x, y = problem\.x\.sample"
+    ):
+        regime(product, good, good, law.sample(jax.random.key(0), 7))
+    problem = wf.Problem(x=law, target=lambda x: x[0], neuron=wf.Neuron("erf"))
+    start = wf.init(problem).sample(jax.random.key(0), 3)
+    with pytest.raises(ValueError, match=r"got a Nodes\. Give its \.x"):
+        regime(start, start, problem.sample(jax.random.key(0), 7))
     with pytest.raises(ValueError, match="y must have the shape"):
         regime(product, good, good, LINE, y=np.ones(3))
     with pytest.raises(ValueError, match="row for each of the 7 samples"):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from wideflow.diagnostics.regime.report import regime
+from wideflow.diagnostics.regimes.report import regime
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'wideflow[torch]'")
 nn = torch.nn
@@ -94,7 +94,7 @@ def test_kernels_in_tiles(monkeypatch):
     before, after = trained(two_layer().double())
     whole = regime(before, after, X).moved.kernel
     monkeypatch.setattr(
-        "wideflow.diagnostics.regime.torch_model._BYTES", 3 * 2 * 122 * 8
+        "wideflow.diagnostics.regimes.torch_model._BYTES", 3 * 2 * 122 * 8
     )  # three rows of Jacobian
     tiled = regime(before, after, X).moved.kernel
     assert tiled.parts == pytest.approx(whole.parts, rel=1e-12)
@@ -137,7 +137,7 @@ def test_bad_input():
 
 
 def test_without_torch(monkeypatch):
-    from wideflow.diagnostics.regime.torch_model import torch_model
+    from wideflow.diagnostics.regimes.torch_model import torch_model
 
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(ImportError, match=r"wideflow\[torch\]"):

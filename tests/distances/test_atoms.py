@@ -8,8 +8,8 @@ import pytest
 import wideflow as wf
 from exact_cases import slope
 from wideflow.distances.atoms import atoms
-from wideflow.distances.mmd import mmd
-from wideflow.distances.w2 import w2
+from wideflow.distances.discrepancy import mmd
+from wideflow.distances.wasserstein import w2
 
 NEURON = wf.CustomNeuron(lambda x, t: t @ x, 2)
 BOX = [-6.0, -6.0], [6.0, 6.0]
@@ -17,7 +17,7 @@ BOX = [-6.0, -6.0], [6.0, 6.0]
 
 def normal(sd, cells):
     P = wf.Problem(x=wf.Gaussian(2), target=lambda x: x[0], neuron=NEURON)
-    return wf.on_grid(wf.init(P, theta=wf.Normal(0.0, sd)), *BOX, cells)
+    return wf.on_grid(wf.init(P, theta=wf.laws.Normal(0.0, sd)), *BOX, cells)
 
 
 def test_a_uniform_cell_to_its_centre():
@@ -121,12 +121,12 @@ def test_refused_methods():
         w2(GOOD, GOOD, "quantiles")
     with pytest.raises(ValueError, match=r"takes hours.*sliced"):
         w2(np.broadcast_to(0.0, (10**6, 2)), np.broadcast_to(0.0, (10**4, 2)))
-    with pytest.raises(ValueError, match=r"a is traced.*wf\.w2_line"):
+    with pytest.raises(ValueError, match=r"a is traced.*wf\.distances\.w2_line"):
         jax.jit(lambda x: w2(x, GOOD))(GOOD)
 
 
 def test_chosen_by_size(monkeypatch):
-    import wideflow.distances.w2 as module
+    import wideflow.distances.wasserstein as module
 
     x, y = np.random.default_rng(0).normal(size=(2, 20, 2))
     assert w2(x[:, :1], y[:, :1]).method == "quantiles on the line"

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wideflow as wf
+from wideflow.distances.discrepancy import mmd
 from wideflow.distances.distance import Distance
-from wideflow.distances.mmd import mmd
-from wideflow.distances.w2 import w2
+from wideflow.distances.wasserstein import w2
 
 KEY = jax.random.key(0)
 W2 = {

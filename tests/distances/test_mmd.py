@@ -1,13 +1,14 @@
 """MMD against closed forms, its standard error against the spread over draws."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
 import wideflow as wf
-from wideflow.distances.mmd import mmd
-from wideflow.distances.w2 import w2
+from wideflow.distances.discrepancy import mmd, mmd_squared
+from wideflow.distances.wasserstein import w2
 
 
 def between_gaussians(one, two, h, dim):
@@ -98,7 +99,7 @@ def test_gaussian_density_on_a_grid_against_closed_form():
     """Both laws as densities: the error told is a bound, and falls like h²."""
     neuron = wf.CustomNeuron(lambda x, t: t @ x, 1)
     P = wf.Problem(x=wf.Gaussian(1), target=lambda x: x[0], neuron=neuron)
-    on = lambda mean, sd, n: wf.on_grid(wf.init(P, theta=wf.Normal(mean, sd)), -9.0, 9.0, n)
+    on = lambda mean, sd, n: wf.on_grid(wf.init(P, theta=wf.laws.Normal(mean, sd)), -9.0, 9.0, n)
     exact = np.sqrt(exact_square(([0.0], 1.0), ([0.5], 0.7), 0.8, 1))
     for n in (40, 160):
         found = mmd(on(0.0, 1.0, n), on(0.5, 0.7, n), 0.8)
@@ -144,3 +145,46 @@ def test_the_same_whatever_the_default_precision():
     with jax.enable_x64(False):
         there = mmd(x, y)
     assert there == mmd(x, y)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("unbiased", [False, True])
+def test_the_pure_function_goes_through_jax(kernel, unbiased):
+    """jit and vmap against `mmd`, which knows the same sums; gradients in points, weights and bandwidth
+    against central differences, of error h² = 1e-10 and 1e-16/h in rounding. Two points coincide."""
+    rng = np.random.default_rng(5)
+    x, y, p = rng.normal(size=(3, 7, 2)), 1 + rng.normal(size=(5, 2)), rng.dirichlet(np.ones(7))
+    x[:, 0] = x[:, 1]
+    square = lambda x, h, p: mmd_squared(x, y, h, p, kernel=kernel, unbiased=unbiased)
+    together = jax.jit(jax.vmap(square, (0, None, None)))(x, 0.7, p)
+    alone = [mmd(one, y, 0.7, kernel=kernel, unbiased=unbiased, weights=(p, None)).square for one in x]
+    np.testing.assert_allclose(together, alone, atol=1e-14)  # sums of 12 terms below 10
+    args = x[0], 0.7, p
+    for i in range(3):
+        slope = np.asarray(jax.grad(square, i)(*(jnp.asarray(v) for v in args)))
+        to = rng.normal(size=np.shape(args[i]))
+        if i == 0:
+            to[0] = to[1]  # points that coincide stay together: a root has a kink there
+        ends = [square(*args[:i], args[i] + e * to, *args[i + 1 :]) for e in (1e-5, -1e-5)]
+        assert np.sum(slope * to) == pytest.approx(float(ends[0] - ends[1]) / 2e-5, abs=1e-8)
+
+
+def test_mistakes_of_the_pure_function():
+    x = np.zeros((3, 2))
+    with pytest.raises(ValueError, match=r"\(n, D\) and \(m, D\).*vmap"):
+        mmd_squared(x, np.zeros((3, 1)), 1.0)
+    with pytest.raises(ValueError, match="one a point"):
+        mmd_squared(x, x, 1.0, np.ones(2))
+    with pytest.raises(ValueError, match="Did you mean 'laplace'"):
+        mmd_squared(x, x, 1.0, kernel="laplac")
+
+
+def test_single_precision_has_its_rounding_in_the_error():
+    """Points near 10³ and uneven weights, as they were before they were rounded."""
+    rng = np.random.default_rng(6)
+    x, y, p = 1e3 + rng.normal(size=(20, 2)), 1e3 + 0.1 * rng.normal(size=(9, 2)), rng.dirichlet(np.ones(20))
+    for kernel in KERNELS:
+        exact = mmd(x, y, 2.0, kernel=kernel, weights=(p, None))
+        found = mmd(*(v.astype(np.float32) for v in (x, y)), 2.0, kernel=kernel,
+                    weights=(p.astype(np.float32), None))  # fmt: skip
+        assert 1e-9 < abs(found.value - exact.value) <= found.error < 1e-2 and exact.error < 1e-9

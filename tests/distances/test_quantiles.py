@@ -1,5 +1,8 @@
 """W2 on the line between clouds and densities that are constant on cells, which is exact."""
 
+import math
+from fractions import Fraction
+
 import jax
 import numpy as np
 import pytest
@@ -8,7 +11,7 @@ from hypothesis import strategies as st
 
 import wideflow as wf
 from exact_cases import slope
-from wideflow.distances.w2 import w2
+from wideflow.distances.wasserstein import w2
 
 NEURON = wf.CustomNeuron(lambda x, t: t @ x, 1)
 
@@ -21,7 +24,7 @@ def grid(mass, low, high):
 def normal(mean, sd, low, high, cells):
     """N(mean, sd²) with the exact mass in every cell."""
     P = wf.Problem(x=wf.Gaussian(1), target=lambda x: x[0], neuron=NEURON)
-    return wf.on_grid(wf.init(P, theta=wf.Normal(mean, sd)), low, high, cells)
+    return wf.on_grid(wf.init(P, theta=wf.laws.Normal(mean, sd)), low, high, cells)
 
 
 def test_uniform_densities_by_hand():
@@ -74,7 +77,7 @@ def test_clouds_as_by_w2_line():
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(5, 1)), rng.normal(size=(30, 1))
     p, q = rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(30))
-    by_steps = float(jax.jit(wf.w2_line)(x[:, 0], y[:, 0], p, q))
+    by_steps = float(jax.jit(wf.distances.w2_line)(x[:, 0], y[:, 0], p, q))
     assert float(w2(x, y, weights=(p, q))) == pytest.approx(by_steps, rel=1e-12)
 
 
@@ -108,3 +111,38 @@ def test_single_precision_is_read_as_it_is():
     rho = wf.GridDensity(mass, 0.0, 1.0, neuron=NEURON)
     assert rho.dtype == np.float32
     assert float(w2(rho, np.array([[0.5]], np.float32))) == pytest.approx(1 / np.sqrt(12), rel=1e-14)
+
+
+def by_fractions(x, y, p, q):
+    """W2² of clouds on the line in exact arithmetic: mass after mass in order."""
+    read = lambda points, mass: sorted(zip(map(Fraction, points), map(Fraction, mass), strict=True))
+    one, two = ([(v, w / sum(m for _, m in c)) for v, w in c] for c in (read(x, p), read(y, q)))
+    total, i, j, left, right = Fraction(0), 0, 0, one[0][1], two[0][1]
+    while True:
+        mass = min(left, right)
+        total += mass * (one[i][0] - two[j][0]) ** 2
+        left, right = left - mass, right - mass
+        i, j = i + (left == 0), j + (right == 0)
+        if i == len(one) or j == len(two):
+            return math.sqrt(total)
+        left, right = left or one[i][1], right or two[j][1]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rounding_is_in_the_error(dtype):
+    """Weighted clouds of very different scales, near 10³ and 0, against exact arithmetic on the numbers as
+    they were before they were rounded to `dtype`."""
+    rng = np.random.default_rng(3)
+    ratios = []
+    for _ in range(60):
+        n, m = rng.integers(2, 12, 2)
+        (s, r), place = 10.0 ** rng.integers(-3, 4, 2), rng.choice([0.0, 1e3, -1e3], 2)
+        x, y = place[0] + s * rng.normal(size=n), place[1] + r * rng.normal(size=m)
+        p, q = rng.dirichlet(np.full(n, 0.3)) + 1e-12, rng.dirichlet(np.ones(m))
+        exact = by_fractions(x, y, p, q)
+        x, y, p, q = (v.astype(dtype) for v in (x, y, p, q))
+        found = w2(x[:, None], y[:, None], weights=(p / p.sum(), q))
+        ratios.append(abs(found.value - exact) / found.error)
+        # a mass of eps, 2 · 10³ away or the larger scale
+        assert found.error <= 10 * np.sqrt(np.finfo(dtype).eps) * max(2e3, s, r)
+    assert max(ratios) <= 1.0

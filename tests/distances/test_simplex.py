@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 
 import wideflow as wf
 from wideflow import _checks
-from wideflow.distances.w2 import w2
+from wideflow.distances.wasserstein import w2
 
 NEURON = wf.CustomNeuron(lambda x, t: t @ x, 2)
 
@@ -54,7 +54,7 @@ def test_gradient_of_a_convex_function_is_optimal():
     squares = np.sum((x - y) ** 2, axis=1)
     found = w2(x, rng.permutation(y))
     assert abs(found.value - np.sqrt(squares.mean())) <= found.error + 1e-14 and found.error < 1e-10
-    bures = float(wf.w2_gaussian(np.zeros(2), np.eye(2), m, T @ T)) ** 2
+    bures = float(wf.distances.w2_gaussian(np.zeros(2), np.eye(2), m, T @ T)) ** 2
     assert abs(found.square - bures) < 4 * squares.std() / np.sqrt(400)
     # Gelbrich: the Gaussians of the same moments are nearer, and for an affine map just as near
     gaussian = w2(x, y, "gaussian")

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 import wideflow as wf
 from exact_cases import slope
 from wideflow.distances.sinkhorn import _bracket, _Cloud, _Potentials
-from wideflow.distances.w2 import w2
+from wideflow.distances.wasserstein import w2
 
 NEURON = wf.CustomNeuron(lambda x, t: t @ x, 2)
 

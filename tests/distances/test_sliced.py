@@ -7,7 +7,7 @@ import pytest
 import wideflow as wf
 from exact_cases import slope
 from wideflow.distances.sliced import sliced_w2
-from wideflow.distances.w2 import w2
+from wideflow.distances.wasserstein import w2
 
 KEY = jax.random.key(0)
 

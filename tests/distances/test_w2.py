@@ -22,7 +22,7 @@ def by_linear_programme(x, y, p, q):
     return np.sqrt(found.fun)
 
 
-w2_line = jax.jit(wf.w2_line)  # one program for each pair of sizes
+w2_line = jax.jit(wf.distances.w2_line)  # one program for each pair of sizes
 
 
 @pytest.mark.parametrize("sizes", [(7, 5), (1, 6), (8, 8)], ids=str)
@@ -40,9 +40,11 @@ def test_line_against_linear_programme(sizes):
 
 def test_line_by_hand():
     """Half the mass at 0 goes to 1, half to 3: W2² = ½·1 + ½·9."""
-    assert float(wf.w2_line([0.0], [1.0, 3.0])) == pytest.approx(np.sqrt(5.0), rel=1e-15)
-    assert float(wf.w2_line([0.0, 1.0], [1.0, 0.0], [0.25, 0.75], [0.75, 0.25])) == 0.0
-    assert float(wf.w2_line([2.0, 0.0], [0.0, 2.0], [0.25, 0.75])) == pytest.approx(1.0)  # ¼ of mass over 2
+    assert float(wf.distances.w2_line([0.0], [1.0, 3.0])) == pytest.approx(np.sqrt(5.0), rel=1e-15)
+    assert float(wf.distances.w2_line([0.0, 1.0], [1.0, 0.0], [0.25, 0.75], [0.75, 0.25])) == 0.0
+    assert float(wf.distances.w2_line([2.0, 0.0], [0.0, 2.0], [0.25, 0.75])) == pytest.approx(
+        1.0
+    )  # ¼ of mass over 2
 
 
 def points(n):
@@ -79,7 +81,7 @@ def test_line_tends_to_bures():
     midpoint rule for ∫₀¹(F⁻¹)², whose second derivative 2(1 + z²)/p(z)² grows so much towards the last
     cell, p(z) ~ z/n, that the error falls like 1/n, not 1/n²."""
     widths = 2 ** np.arange(5, 14, 2)
-    exact = float(wf.w2_gaussian([0.0], [[1.0]], [1.0], [[4.0]]))
+    exact = float(wf.distances.w2_gaussian([0.0], [[1.0]], [1.0], [[4.0]]))
     assert exact == pytest.approx(np.sqrt(2.0), rel=1e-14)
     errors = []
     for n in widths:
@@ -92,7 +94,9 @@ def test_line_tends_to_bures():
 
 def test_line_under_jit_and_other_dtypes():
     x, y = np.linspace(0, 1, 5, dtype=np.float32), np.linspace(0, 2, 7, dtype=np.float32)
-    assert float(jax.jit(wf.w2_line)(x, y)) == pytest.approx(float(wf.w2_line(x.astype(float), y)), rel=1e-5)
+    assert float(jax.jit(wf.distances.w2_line)(x, y)) == pytest.approx(
+        float(wf.distances.w2_line(x.astype(float), y)), rel=1e-5
+    )
 
 
 # --- Gaussians -----------------------------------------------------------------------------------
@@ -100,7 +104,7 @@ def test_line_under_jit_and_other_dtypes():
 
 def test_gaussians_in_one_dimension():
     """W2² = (m − m')² + (s − s')²."""
-    given = float(wf.w2_gaussian([0.3], [[4.0]], [-1.0], [[0.25]]))
+    given = float(wf.distances.w2_gaussian([0.3], [[4.0]], [-1.0], [[0.25]]))
     assert given == pytest.approx(np.sqrt(1.3**2 + 1.5**2), rel=1e-14)
 
 
@@ -110,7 +114,7 @@ def test_gaussians_that_commute():
     basis = np.linalg.qr(rng.normal(size=(4, 4)))[0]
     a, b = rng.uniform(0.1, 3, 4), rng.uniform(0.1, 3, 4)
     mean1, mean2 = rng.normal(size=(2, 4))
-    given = float(wf.w2_gaussian(mean1, basis * a @ basis.T, mean2, basis * b @ basis.T))
+    given = float(wf.distances.w2_gaussian(mean1, basis * a @ basis.T, mean2, basis * b @ basis.T))
     expected = np.sqrt(np.sum((mean1 - mean2) ** 2) + np.sum((np.sqrt(a) - np.sqrt(b)) ** 2))
     assert given == pytest.approx(expected, rel=1e-13)
 
@@ -120,23 +124,25 @@ def test_gaussians_that_do_not_commute():
     rng = np.random.default_rng(1)
     roots, (mean1, mean2) = rng.normal(size=(2, 3, 3)), rng.normal(size=(2, 3))
     one, two = (r @ r.T for r in roots)
-    given = float(wf.w2_gaussian(mean1, one, mean2, two))
+    given = float(wf.distances.w2_gaussian(mean1, one, mean2, two))
     cross = np.sqrt(np.linalg.eigvals(one @ two).real).sum()
     expected = np.sqrt(np.sum((mean1 - mean2) ** 2) + np.trace(one + two) - 2 * cross)
     assert given == pytest.approx(expected, rel=1e-12)
-    assert given == pytest.approx(float(wf.w2_gaussian(mean2, two, mean1, one)), rel=1e-12)
+    assert given == pytest.approx(float(wf.distances.w2_gaussian(mean2, two, mean1, one)), rel=1e-12)
     q = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    turned = float(wf.w2_gaussian(q @ mean1, q @ one @ q.T, q @ mean2, q @ two @ q.T))
+    turned = float(wf.distances.w2_gaussian(q @ mean1, q @ one @ q.T, q @ mean2, q @ two @ q.T))
     assert given == pytest.approx(turned, rel=1e-12)
 
 
 def test_gaussians_zero_if_equal_and_singular():
     cov = np.outer([1.0, 2.0], [1.0, 2.0])  # of rank one
     # a difference of traces near 5 is 0 up to 1e-15, its root up to some 1e-7
-    assert float(wf.w2_gaussian([0.0, 0.0], cov, [0.0, 0.0], cov)) < 5e-7
+    assert float(wf.distances.w2_gaussian([0.0, 0.0], cov, [0.0, 0.0], cov)) < 5e-7
     # against a point mass: W2² = |m|² + tr C
-    point = float(wf.w2_gaussian([1.0, 0.0], np.zeros((2, 2)), [0.0, 0.0], cov))
+    point = float(wf.distances.w2_gaussian([1.0, 0.0], np.zeros((2, 2)), [0.0, 0.0], cov))
     assert point == pytest.approx(np.sqrt(1 + 5), rel=1e-14)
     # two lines at a right angle do not see one another: W2² = tr C + tr C'
     other = np.outer([2.0, -1.0], [2.0, -1.0])
-    assert float(wf.w2_gaussian([0.0, 0.0], cov, [0.0, 0.0], other)) == pytest.approx(np.sqrt(10), abs=1e-6)
+    assert float(wf.distances.w2_gaussian([0.0, 0.0], cov, [0.0, 0.0], other)) == pytest.approx(
+        np.sqrt(10), abs=1e-6
+    )

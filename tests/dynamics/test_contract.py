@@ -87,12 +87,14 @@ def test_second_call_never_recompiles(make):
         jax.monitoring.clear_event_listeners()
 
 
+@pytest.mark.slow
 @every_dynamics
 def test_float32_stays_float32(make):
     run = wf.evolve(make(ENDLESS, STEP), start_of(ENDLESS, dtype=jnp.float32), [0.1])
     assert run.final.theta.dtype == np.float32
 
 
+@pytest.mark.slow
 @every_dynamics
 def test_frozen_output_weights_do_not_move(make):
     problem = wf.Problem(
@@ -177,7 +179,7 @@ def test_noise_is_independent_of_the_order_of_the_data():
     dynamics = wf.Langevin(wf.Risk(problem), 1e-8, beta=1.0, batch=1, one_pass=True)
     start = wf.Particles(np.zeros((m, 1), np.float32), neuron=problem.neuron)
     key = jax.random.key(3)
-    carry, _ = dynamics.advance(dynamics.init(start, key), 0.0, 1e-8)
+    carry, _ = dynamics.advance(dynamics.init(start, key), 1e-8)
     noise = np.asarray(carry.state.theta[:, 0])
     place = np.argsort(np.asarray(dynamics.batches.draw(key, jnp.arange(m)).x).ravel())
     assert abs(np.corrcoef(noise, place)[0, 1]) < 4 / np.sqrt(m)

@@ -114,6 +114,7 @@ def test_energy_dissipation(decay, alpha):
         assert np.allclose(energy, run["risk"], rtol=1e-13, atol=0)  # compiled together or apart
 
 
+@pytest.mark.slow
 def test_reparametrisation_symmetry():
     """abc symmetry on particles: σ'(x; θ) = σ*(x; κθ) from θ₀/κ with step η/κ² trains the same
     function. With κ a power of two no rounding differs: identical to the bit."""

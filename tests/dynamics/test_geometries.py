@@ -69,10 +69,10 @@ def test_a_linear_potential_is_solved_exactly():
 def test_lost_masses_come_back():
     """log ω is carried: a mass that was 0 as a number grows again under the opposite potential."""
     dynamics = FisherRao(wf.Moment(lambda theta: 1000.0 * theta[0]), 0.5)
-    carry, _ = dynamics.advance(dynamics.init(ATOMS, jax.random.key(0)), 0.0, 5.0)
+    carry, _ = dynamics.advance(dynamics.init(ATOMS, jax.random.key(0)), 5.0)
     assert float(carry.state.weights.min()) == 0.0
     back = FisherRao(wf.Moment(lambda theta: -1000.0 * theta[0]), 0.5)
-    carry, _ = back.advance(carry, 5.0, 10.0)
+    carry, _ = back.advance(carry, 10.0)
     assert np.allclose(carry.state.weights, ATOMS.weights, rtol=1e-9)  # 1e4 in the logs: 1e-12
 
 
@@ -96,7 +96,7 @@ def test_energy_falls_and_obeys_the_bound_of_mirror_descent():
 
 
 def test_on_a_grid_as_on_the_particles_at_its_cells():
-    density = wf.on_grid(wf.init(LINE, theta=wf.Normal(0.0, 1.0)), -6.0, 6.0, 60)
+    density = wf.on_grid(wf.init(LINE, theta=wf.laws.Normal(0.0, 1.0)), -6.0, 6.0, 60)
     risk = wf.Risk(LINE, wf.Quadrature(8))
     on_grid, on_atoms = (
         wf.evolve(FisherRao(risk, 0.05), state, [0.0, 1.0]) for state in (density, density.particles)
@@ -109,7 +109,7 @@ def test_with_entropy_the_fixed_point_is_gibbs_whatever_the_step():
     """Case 1 in one dimension: ρ* is N(m, 1/(βλ)), m = w*/(1 + λ); on a grid of cells h to O(h²), and the
     free energy falls at every step."""
     beta, decay, risk = 5.0, 0.4, wf.Risk(LINE, wf.Quadrature(8))
-    start = wf.on_grid(wf.init(LINE, theta=wf.Normal(-1.0, 1.0)), -7.0, 7.0, 140)
+    start = wf.on_grid(wf.init(LINE, theta=wf.laws.Normal(-1.0, 1.0)), -7.0, 7.0, 140)
     free, finals = wf.FreeEnergy(risk, beta=beta, decay=decay), []
     for step in (0.1, 0.7):
         run = wf.evolve(FisherRao(risk, step, beta=beta, decay=decay), start, step * np.arange(0, 600, 20))
@@ -213,10 +213,10 @@ def test_unequal_weights_are_refused():
 def test_bits_do_not_depend_on_cuts_nor_programs_on_numbers(make, tmp_path):
     start = wf.Particles(ATOMS.theta, neuron=NEURON)
     dynamics, key = make(RISK, 0.05), jax.random.key(2)
-    once, _ = dynamics.advance(dynamics.init(start, key), 0.0, 2.0)
+    once, _ = dynamics.advance(dynamics.init(start, key), 2.0)
     carry, info = dynamics.init(start, key), None
     while info is None or not info.reached:
-        carry, info = dynamics.advance(carry, 0.0, 2.0, budget=7)
+        carry, info = dynamics.advance(carry, 2.0, budget=7)
     for one, other in zip(jax.tree.leaves(carry.state), jax.tree.leaves(once.state), strict=True):
         assert np.array_equal(one, other)
     first, again = (wf.evolve(dynamics, start, [0.5], checkpoint=tmp_path / "run") for _ in range(2))
@@ -225,7 +225,7 @@ def test_bits_do_not_depend_on_cuts_nor_programs_on_numbers(make, tmp_path):
     listener = lambda name, *_, **__: compiled.append(name) if "backend_compile" in name else None
     jax.monitoring.register_event_duration_secs_listener(listener)
     try:
-        make(RISK, 0.03).advance(carry, 2.0, 2.5)
+        make(RISK, 0.03).advance(carry, 2.5)
         assert compiled == []
     finally:
         jax.monitoring.clear_event_listeners()

@@ -14,11 +14,11 @@ LINE, PLANE = erf_risk(1), erf_risk(2)
 
 
 def cloud(risk, n=8):
-    return wf.init(risk.problem, theta=wf.Normal(0.2, 0.8)).sample(jax.random.key(1), n)
+    return wf.init(risk.problem, theta=wf.laws.Normal(0.2, 0.8)).sample(jax.random.key(1), n)
 
 
 def density():
-    return wf.on_grid(wf.init(LINE.problem, theta=wf.Normal(0.2, 0.5)), -4.0, 4.0, 40)
+    return wf.on_grid(wf.init(LINE.problem, theta=wf.laws.Normal(0.2, 0.5)), -4.0, 4.0, 40)
 
 
 CASES = {
@@ -64,7 +64,7 @@ def test_pieces_and_keys(scheme):
     for seed, budget in ((0, 100), (0, 1), (1, 100)):
         carry, reached = dynamics.init(start, jax.random.key(seed)), False
         while not reached:
-            carry, info = dynamics.advance(carry, 0.0, 0.5, budget)
+            carry, info = dynamics.advance(carry, 0.5, budget)
             reached = info.reached
         assert int(carry.k) == 4 and dynamics.time(carry) == 0.5
         ends.append([np.asarray(v) for v in jax.tree.leaves(carry.state)])
@@ -92,7 +92,7 @@ def test_bad_input():
         JKO(LINE.problem, 0.1)
     with pytest.raises(ValueError, match=r"JKO\(step\) must be a number > 0, got 0"):
         JKO(LINE, 0)
-    with pytest.raises(ValueError, match=r"JKO\(beta\) must be a number > 0 or inf, got -1"):
+    with pytest.raises(ValueError, match=r"beta must be a number > 0 or inf, got -1"):
         JKO(LINE, 0.1, beta=-1)
     with pytest.raises(ValueError, match=r"JKO\(tol\) must be a number > 0"):
         JKO(LINE, 0.1, tol=0.0)

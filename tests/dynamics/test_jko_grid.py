@@ -11,7 +11,7 @@ from dynamics.jko_cases import JKO, W_STAR, erf_risk, linear_risk, moments
 from exact_cases import gaussian_flow, gaussian_jko_step, slope
 
 RISK, ERF = linear_risk(), erf_risk()
-START = wf.on_grid(wf.init(RISK.problem, theta=wf.Normal(-0.5, 0.7)), -6.0, 6.0, 160)
+START = wf.on_grid(wf.init(RISK.problem, theta=wf.laws.Normal(-0.5, 0.7)), -6.0, 6.0, 160)
 
 
 def entropic_gaussian_step(mean, sd, step, epsilon, decay, beta):
@@ -71,10 +71,11 @@ def test_more_blur_than_noise_is_told():
         wf.evolve(JKO(RISK, 0.1, beta=50.0), START, [0.1])
 
 
+@pytest.mark.slow
 def test_against_all_pairs_of_cells():
     """In two dimensions, on few cells: the same equations with the matrix cells × cells, by NumPy."""
     risk, step, beta, epsilon = erf_risk(2), 0.4, 2.0, 0.3
-    law = wf.init(risk.problem, theta=wf.Normal(0.3, 0.8))
+    law = wf.init(risk.problem, theta=wf.laws.Normal(0.3, 0.8))
     with pytest.warns(UserWarning, match="outside the grid"):
         start = wf.on_grid(law, [-2.0, -2.5], [2.5, 2.0], [8, 9])
     run = wf.evolve(JKO(risk, step, beta=beta, decay=0.2, epsilon=epsilon), start, [step])
@@ -91,10 +92,11 @@ def test_against_all_pairs_of_cells():
     assert np.abs(run.final.mass - start.mass).max() > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beta, decay, mean", [(2.0, 0.5, -1.0), (5.0, 0.2, 0.5), (20.0, 0.0, 0.0)])
 def test_free_energy_falls(beta, decay, mean):
     """Far from the fixed point, where its fall outweighs the bias of order τ."""
-    start = wf.on_grid(wf.init(ERF.problem, theta=wf.Normal(mean, 0.5)), -5.0, 5.0, 100)
+    start = wf.on_grid(wf.init(ERF.problem, theta=wf.laws.Normal(mean, 0.5)), -5.0, 5.0, 100)
     free = wf.FreeEnergy(ERF, beta=beta, decay=decay)
     run = wf.evolve(JKO(ERF, 0.2, beta=beta, decay=decay), start, np.arange(4) * 0.2)
     values = [float(free.energy(state)) for state in run.states]
@@ -114,7 +116,7 @@ def test_a_frozen_axis_keeps_its_marginal():
     problem = wf.Problem(
         x=wf.Gaussian(1), target=wf.single_index("erf"), neuron=wf.Neuron("erf", output="frozen")
     )
-    law = wf.init(problem, a=wf.Normal(0.0, 0.5), w=wf.Normal(0.0, 0.5))
+    law = wf.init(problem, a=wf.laws.Normal(0.0, 0.5), w=wf.laws.Normal(0.0, 0.5))
     start = wf.on_grid(law, -3.0, 3.0, [10, 24])
     dynamics = JKO(wf.Risk(problem, wf.Quadrature(8)), 0.5, beta=4.0)
     final = wf.evolve(dynamics, start, [1.0]).final

@@ -14,7 +14,7 @@ from exact_cases import gaussian_flow, gaussian_jko_step, slope
 from wideflow.dynamics.jko.quantiles import gap_rule, line_entropy
 
 RISK, ERF = linear_risk(), erf_risk()
-LAW = wf.init(RISK.problem, theta=wf.Normal(-0.5, 0.7))
+LAW = wf.init(RISK.problem, theta=wf.laws.Normal(-0.5, 0.7))
 
 
 def quantiles(n):
@@ -90,6 +90,7 @@ def test_entropy_of_another_law():
     assert slope(sizes, errors) < -0.8 and errors[-1] < 5e-3  # log n/n from 100 to 900 has slope −0.83
 
 
+@pytest.mark.slow
 def test_gibbs_measure_stays():
     """The quantiles of e^{−βq} for a q of two wells, by numerical integration: the step moves them by the
     error of the rule alone, which falls with n."""
@@ -107,6 +108,7 @@ def test_gibbs_measure_stays():
     assert slope(sizes, moves) < -0.8 and moves[-1] < 1e-3
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 1000),
@@ -128,7 +130,7 @@ def test_free_energy_falls_by_the_distance(seed, step, beta, decay):
         for s in run.states
     ]
     pairs = zip(run.states[:-1], run.states[1:], strict=True)
-    square = np.array([float(wf.w2_line(a.theta[:, 0], b.theta[:, 0])) ** 2 for a, b in pairs])
+    square = np.array([float(wf.distances.w2_line(a.theta[:, 0], b.theta[:, 0])) ** 2 for a, b in pairs])
     assert (np.diff(free) + square / (2 * step) <= 1e-9 * (1 + np.abs(free[:-1]))).all()  # the tolerance
     assert square.sum() <= 2 * step * (free[0] - free[-1]) + 1e-8
     assert square.sum() > 0

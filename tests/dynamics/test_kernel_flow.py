@@ -87,7 +87,7 @@ def test_linearised_descent_and_its_largest_step():
     bound = wf.KernelFlow(R).largest_stable_step(rho)
     assert bound == pytest.approx(2 / np.linalg.eigvals(K * weights).real.max(), rel=1e-10)
     # 40 power iterations: a few percent are asked for
-    assert wf.largest_stable_step(R, wf.Linearisation(rho)) == pytest.approx(bound, rel=0.05)
+    assert wf.largest_stable_step(R, wf.kernels.Linearisation(rho)) == pytest.approx(bound, rel=0.05)
     for factor, calm in ((0.95, True), (1.05, False)):
         step = factor * bound
         risk = wf.evolve(wf.Linearised(wf.GradientDescent(R, step=step)), rho, [0.0, 400 * step])["risk"]
@@ -98,7 +98,7 @@ def test_a_kernel_given_as_a_function():
     """From f = 0 with a Gaussian kernel, the flow ends at the kernel's interpolant."""
     X, y, _ = data(m=6)
     P = wf.Problem(x=wf.Dataset(X, y), neuron=wf.Neuron("erf"))
-    run = wf.evolve(wf.KernelFlow(wf.Risk(P)), wf.KernelFunction(gaussian), [0.0, 1.0, 1e6])
+    run = wf.evolve(wf.KernelFlow(wf.Risk(P)), wf.kernels.KernelFunction(gaussian), [0.0, 1.0, 1e6])
     new = np.random.default_rng(3).normal(size=(4, 3))
     c = np.linalg.solve(np.asarray(gaussian(X, X)), y)
     np.testing.assert_allclose(run.final(new), gaussian(new, X) @ c, atol=1e-8)
@@ -112,13 +112,14 @@ def gaussian(x, z):
     return jnp.exp(-0.5 * square)
 
 
+@pytest.mark.slow
 def test_the_lazy_limit_of_a_wide_network(tmp_path):
     """At n = ∞ with the NTK's kernel, and networks of width n with their own: the rms gap over starts falls
     like n^−½, two layers, f₀ = 0 by centring."""
     X, y, _ = data(m=6)
     P = wf.Problem(x=wf.Dataset(X, y), neuron=wf.Neuron("erf"))
     family, flow, ts = wf.MLP(3, 1, "erf"), wf.KernelFlow(wf.Risk(P)), [0.0, 2.0]
-    limit = wf.evolve(flow, wf.KernelFunction(wf.InfiniteKernel(family)), ts)
+    limit = wf.evolve(flow, wf.kernels.KernelFunction(wf.kernels.InfiniteKernel(family)), ts)
     new = np.random.default_rng(3).normal(size=(5, 3))
     gaps = []
     for n in (64, 1024):
@@ -138,7 +139,7 @@ def test_the_residual_equation_holds_with_the_moving_kernel():
     P, (X, y, weights) = problem(), data()
     net = wf.MLP(3, 2, "tanh").sample(KEY, 10, "mup")
     h = 1e-3
-    pair = wf.coupled(wf.Risk(P), net, [0.0, 0.5 - h, 0.5, 0.5 + h], rtol=1e-10)
+    pair = wf.diagnostics.coupled(wf.Risk(P), net, [0.0, 0.5 - h, 0.5, 0.5 + h], rtol=1e-10)
     f = [np.asarray(state(X)) for state in pair.moving.states]
     state = pair.moving.states[2]
     K = np.asarray(wf.tangent_kernel(state, X))
@@ -161,7 +162,7 @@ def test_a_linear_model_keeps_its_kernel():
     frozen_features = wf.MLP(3, 1, "erf").sample(
         KEY, 15, wf.Parametrisation((0.0, 0.5), (0.0, 0.0), (40.0, 0.0))
     )  # the first layer's rate is 15^−40: it does not move
-    pair = wf.coupled(wf.Risk(P), frozen_features, [0.0, 2.0], rtol=1e-9)
+    pair = wf.diagnostics.coupled(wf.Risk(P), frozen_features, [0.0, 2.0], rtol=1e-9)
     assert pair.movement[1] < 1e-12 and pair.gap[1] < 1e-7  # the time steps' tolerance
 
 
@@ -191,7 +192,7 @@ def test_a_large_scale_keeps_its_digits():
     at = {a: wf.evolve(step, start(a, jnp.float32), ts).final(X) for a in (1.0, 1e3)}
     # α times the rounding of f − f₀; with θ kept in place of θ − θ₀ it was a hundred times as much
     np.testing.assert_allclose(at[1e3], at[1.0], atol=1e-4)
-    gaps = [wf.coupled(R, start(a, jnp.float64), ts).gap[1] for a in (1e2, 1e4)]
+    gaps = [wf.diagnostics.coupled(R, start(a, jnp.float64), ts).gap[1] for a in (1e2, 1e4)]
     assert -1.1 < np.log(gaps[1] / gaps[0]) / np.log(100) < -0.9  # corrections are of relative size 1/α
 
 
@@ -208,11 +209,10 @@ BAD = [
     (lambda: wf.KernelFlow(wf.Risk(GAUSSIAN, wf.ClosedForm())), "risk on data"),
     (lambda: wf.KernelFlow(wf.Risk(problem()) + wf.SecondMoment()), "alone"),
     (lambda: wf.evolve(wf.KernelFlow(wf.Risk(problem())), np.sin, TS), "KernelFlow starts from"),
-    (lambda: wf.KernelFunction(3.0), "kernel"),
-    (lambda: wf.KernelFunction(gaussian, x=np.zeros((2, 3))), "together"),
-    (lambda: wf.evolve(wf.KernelFlow(wf.Risk(problem())), wf.KernelFunction(bent), TS), "not finite"),
-    (lambda: wf.evolve(wf.KernelFlow(wf.Risk(problem())), wf.KernelFunction(flat), TS), "shape"),
-    (lambda: wf.Linearisation(wf.Linearisation(wf.MLP(3).sample(KEY, 4))), "linearised"),
+    (lambda: wf.kernels.KernelFunction(3.0), "kernel"),
+    (lambda: wf.kernels.KernelFunction(gaussian, x=np.zeros((2, 3))), "together"),
+    (lambda: wf.evolve(wf.KernelFlow(wf.Risk(problem())), wf.kernels.KernelFunction(flat), TS), "shape"),
+    (lambda: wf.kernels.Linearisation(wf.kernels.Linearisation(wf.MLP(3).sample(KEY, 4))), "linearised"),
 ]
 
 
@@ -222,6 +222,12 @@ def bent(x, z):
 
 def flat(x, z):
     return jnp.zeros(len(x))
+
+
+def test_a_kernel_that_is_not_finite():
+    with pytest.warns(UserWarning, match="The kernel or the start is not finite on the data"):
+        run = wf.evolve(wf.KernelFlow(wf.Risk(problem())), wf.kernels.KernelFunction(bent), TS)
+    assert run.status == "diverged" and len(run.t) == 0
 
 
 @pytest.mark.parametrize("case", range(len(BAD)))

@@ -21,6 +21,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_moments_agree_with_unreduced_noise(case):
     """First and second moments of (a, s, r) at t = 1, each from N particles, within 4 standard errors."""

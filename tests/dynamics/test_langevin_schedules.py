@@ -19,7 +19,7 @@ KINDS = ["linear", "geometric", "logarithmic", "power"]
 
 
 def cloud(n=N):
-    return wf.init(PLANE, theta=wf.Normal(0.3, C0**0.5)).sample(jax.random.key(0), n)
+    return wf.init(PLANE, theta=wf.laws.Normal(0.3, C0**0.5)).sample(jax.random.key(0), n)
 
 
 def variance(rate):
@@ -80,10 +80,10 @@ def test_another_annealing_does_not_recompile():
 def test_cuts_and_checkpoints_keep_the_bits(tmp_path):
     """Cut anywhere, a run goes on with the β of its own time; a folder with another annealing is refused."""
     dynamics, key = wf.Langevin(RISK, STEP, beta=Annealing(1.0, 50.0, 0.5)), jax.random.key(3)
-    once, _ = dynamics.advance(dynamics.init(cloud(20), key), 0.0, 0.6)
+    once, _ = dynamics.advance(dynamics.init(cloud(20), key), 0.6)
     carry, info = dynamics.init(cloud(20), key), None
     while info is None or not info.reached:
-        carry, info = dynamics.advance(carry, 0.0, 0.6, budget=7)
+        carry, info = dynamics.advance(carry, 0.6, budget=7)
     assert np.array_equal(carry.state.theta, once.state.theta)
     first, again = (wf.evolve(dynamics, cloud(20), [0.1], checkpoint=tmp_path / "run") for _ in range(2))
     assert np.array_equal(first.final.theta, again.final.theta)

@@ -15,9 +15,9 @@ FOLDER = Path(wideflow.experiments.__file__).parent
 
 
 def _runs(path):
-    """Whether a file has a function `run(say)` of its own: that makes it an experiment."""
+    """Whether a file has a function `run(say, settings)` of its own: that makes it an experiment."""
     functions = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
-    return any(f.name == "run" and [a.arg for a in f.args.args] == ["say"] for f in functions)
+    return any(f.name == "run" and [a.arg for a in f.args.args] == ["say", "settings"] for f in functions)
 
 
 def test_every_experiment_of_the_folder_is_listed_once():
@@ -28,7 +28,11 @@ def test_every_experiment_of_the_folder_is_listed_once():
 
 @pytest.mark.parametrize("experiment", _ALL, ids=lambda e: e.name)
 def test_each_loads_and_has_sources(experiment):
-    assert experiment.load().__module__ == f"wideflow.experiments.{experiment.module}"
+    full, reduced = experiment.load(), experiment.load(reduced=True)
+    assert full.func.__module__ == f"wideflow.experiments.{experiment.module}"
+    sizes = full.keywords["settings"], reduced.keywords["settings"]
+    assert full.func is reduced.func and type(sizes[0]) is type(sizes[1])
+    assert sizes[0] is full.func.__defaults__[0] is not sizes[1]
     assert experiment.sources and set(experiment.sources) <= set(REFERENCES)
     assert experiment.minutes > 0 and experiment.claim.endswith(".")
 

@@ -17,6 +17,7 @@ def test_the_linear_neuron_costs_one_half_over_beta():
     assert abs(value - 1 / 20) < error < 1e-5  # the trapezoidal rule on a Gaussian is exact to rounding
 
 
+@pytest.mark.slow
 def test_the_infimum_for_erf_is_certified_and_cheaper_noise_is_near_it():
     case = experiment.erf(1)
     bottom = experiment.least(case)

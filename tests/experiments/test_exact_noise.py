@@ -41,11 +41,13 @@ def test_many_steps_are_the_flow():
     assert case.distances(case.gaussian_step(1e-4, 10_000), case.exact(1.0, 1)).max() < 1e-4
 
 
+@pytest.mark.slow
 def test_grids_have_order_two():
     errors = experiment.grid_errors(1, (40, 80))
     assert 1.8 < math.log2(errors[0] / errors[1]) < 2.3
 
 
+@pytest.mark.slow
 def test_movements_and_the_fixed_point():
     steps = (0.2, 0.1)
     truth = case.exact([1.0], 1)
@@ -55,6 +57,7 @@ def test_movements_and_the_fixed_point():
     assert len(checks) == 3 and all(check.passed for check in checks)
 
 
+@pytest.mark.slow
 def test_clouds_are_within_their_errors_and_can_leave_them():
     found = experiment.clouds(1, range(4), n=200)
     z = experiment.in_standard_errors(found, 1, n=200)

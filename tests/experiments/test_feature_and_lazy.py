@@ -16,34 +16,35 @@ def quiet(text):
     pass
 
 
+@pytest.mark.slow
 def test_the_two_conventions_are_one_model(task):
     assert experiment.conventions_apart(task) < experiment.SAME
     # another α is another model: the check can fail
-    other = experiment.start(50, 1.0, 0), experiment.start(50, 0.5, 0)
+    other = experiment.starts(50, 1.0, [0]), experiment.starts(50, 0.5, [0])
     after = [experiment.trained(task.risk, network)(task.test.x) for network in other]
     assert np.max(np.abs(after[0] - after[1])) > 100 * experiment.SAME
 
 
+@pytest.mark.slow
 def test_training_ends_at_the_same_risk_on_both_sides(task):
     for scale in experiment.SIDES.values():
-        end = experiment.trained(task.risk, experiment.start(50, scale / np.sqrt(50), 0))
-        risk = float(task.risk.value(end))
+        ends = experiment.trained(task.risk, experiment.starts(50, scale / np.sqrt(50), [0]))
+        risk = float(task.risk.value(ends.replica(0)))
         # looked at every 2^⅛ in time: where R falls like t^−2 or slower, within 2^−¼ of END, and one more
         assert 0.7 * experiment.END < risk <= experiment.END
 
 
+@pytest.mark.slow
 def test_the_boundary_lies_between_the_sides(task):
     """On the feature side the kernel moves by more than LEVEL of itself, on the lazy side by less; and the
     feature side has the lower test error on this task."""
     found = {
-        side: [experiment.learn(task, 50, scale / np.sqrt(50), seed) for seed in range(3)]
+        side: experiment.learn(task, 50, scale / np.sqrt(50), range(3))
         for side, scale in experiment.SIDES.items()
     }
-    assert all(each.movement > 2 * experiment.LEVEL for each in found["feature"])
-    assert all(each.movement < experiment.LEVEL / 2 for each in found["lazy"])
-    wrong = {
-        side: np.mean([experiment.wrong_part(task, e.outputs) for e in rows]) for side, rows in found.items()
-    }
+    assert np.all(found["feature"].movement > 2 * experiment.LEVEL)
+    assert np.all(found["lazy"].movement < experiment.LEVEL / 2)
+    wrong = {side: np.mean(experiment.wrong_part(task, one.outputs)) for side, one in found.items()}
     assert wrong["feature"] < wrong["lazy"] < 0.5
 
 

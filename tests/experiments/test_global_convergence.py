@@ -1,11 +1,14 @@
 """Five starts with and without noise, by smaller cases: where the experiment's numbers come from."""
 
+import jax
 import numpy as np
 import pytest
 
+import wideflow as wf
 from wideflow.experiments import global_convergence as experiment
 
 
+@pytest.mark.slow
 def test_the_saddle_ends_elsewhere_than_the_right_without_noise_and_not_with_it():
     star = experiment.resting()
     warm = [experiment.noisy(name, [0.0, 150.0]) for name in ("saddle", "right")]
@@ -38,3 +41,18 @@ def test_checks_can_fail():
     low = np.full(5, 0.2)
     stuck = experiment.Ends(np.full(5, 1e-3), np.full(5, 0.1), 1e-6, low, low, {"left": 9.0})
     assert not any(check.passed for check in experiment.checks(stuck, 1e-12))
+
+
+def test_replicas_are_the_single_runs_of_the_seeds():
+    """One program for all seeds has the numbers of one run for each."""
+    rows = experiment.particles("left", seeds=2, n=20)
+    dynamics = wf.Langevin(
+        wf.Risk(experiment.problem()), experiment.STEP, beta=experiment.BETA, decay=experiment.DECAY
+    )
+    for seed, row in enumerate(rows):
+        key = jax.random.fold_in(jax.random.key(seed), 0)  # "left" is the first start
+        cloud = experiment.cloud("left", seed, 20)
+        run = wf.evolve(dynamics, cloud, experiment.ON_THE_WAY, key=key, observe=experiment.OBSERVED)
+        alone = np.concatenate([run[what] for what in experiment.OBSERVED])
+        # rounding of 2500 steps, of which those near the barrier are unstable at a rate of order 1
+        np.testing.assert_allclose(row, alone, atol=1e-8)

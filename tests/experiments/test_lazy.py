@@ -1,6 +1,7 @@
 """Small parts of the two experiments on the lazy regime, against slopes and hand-made kernels."""
 
 import numpy as np
+import pytest
 from scipy.special import erf
 
 from wideflow.experiments import lazy_threshold, lazy_to_mean_field
@@ -15,11 +16,10 @@ def _kernel(theta, x, z):
     return (erf(h) @ erf(g).T + (x @ z.T) * ((slope(h) * a**2) @ slope(g).T)) / len(a)
 
 
+@pytest.mark.slow
 def test_slopes_of_the_linearisation_gap():
     alphas = (100.0, 1000.0)
-    gaps = [
-        lazy_to_mean_field.linearisation_gaps(n, m, alphas, seeds=2) for n, m in ((16, True), (16, False))
-    ]
+    gaps = [lazy_to_mean_field.linearisation_gaps(n, m, alphas, 2) for n, m in ((16, True), (16, False))]
     (first, second), (third, fourth) = (np.log(found[:, 0]) for found in gaps)
     decades = np.log(alphas[1] / alphas[0])
     # the same starts at both scales: only the next order is left, 1/α² = 1e-4 relative
@@ -28,6 +28,7 @@ def test_slopes_of_the_linearisation_gap():
     assert abs((fourth - third) / decades + 1) < 0.05
 
 
+@pytest.mark.slow
 def test_limits_of_a_centred_start():
     x, y = lazy_to_mean_field.data()
     risk = lazy_to_mean_field.risk_on(x, y)
@@ -44,6 +45,7 @@ def test_limits_of_a_centred_start():
     assert one[0, 0] < 0.1 < one[1, 0]
 
 
+@pytest.mark.slow
 def test_movements_of_a_lazy_network():
     size = Size(M=64, m=16, d=8)
     given = task(size, 0)
@@ -66,6 +68,7 @@ def test_movements_of_a_lazy_network():
     assert lazier["kernel"] < lazy["kernel"] < 0.1
 
 
+@pytest.mark.slow
 def test_located_thresholds_are_where_the_level_is_reached(monkeypatch):
     monkeypatch.setattr(lazy_threshold, "LAZIEST", 16.0)
     size = Size(M=64, m=16, d=8)

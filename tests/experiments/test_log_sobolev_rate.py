@@ -11,20 +11,23 @@ def found():
     return experiment.measured(1, 16.0)
 
 
+@pytest.mark.slow
 def test_the_rate_is_twice_the_smallest_eigenvalue(found):
     """Fitted in time, and by linear algebra; the fit has 5 lives and a tolerance of 1e-5 a step."""
     assert found.rate.straight
     assert found.rate.value == pytest.approx(2 * experiment.smallest_eigenvalue(found.star), rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_rate_is_above_the_guarantee_and_near_that_of_cold_noise(found):
     assert 0 < found.bound < found.rate.value
     assert 0.75 < found.rate.value / found.kramers < 1.25  # the law's next term is O(1/βΔ), here 1/4
 
 
+@pytest.mark.slow
 def test_the_barrier_is_that_of_the_potential(found):
     """By values on the grid, without derivatives: the least of Ψ_λ, and Ψ_λ beside 0."""
-    rho = found.star.density
+    rho = found.star.state
     theta = np.asarray(rho.theta)
     psi = np.asarray(experiment.risk(1).potential(rho.theta, rho)) + 0.5 * experiment.DECAY * theta[:, 0] ** 2
     h = theta[1, 0] - theta[0, 0]
@@ -40,6 +43,7 @@ def test_a_line_has_its_slope_and_error():
     assert abs(z.mean()) < 4 / np.sqrt(40) and 0.5 < z.std() < 1.5  # the error is neither far off nor idle
 
 
+@pytest.mark.slow
 def test_checks_can_fail(found):
     flat = [found._replace(beta=beta, bound=1.0) for beta in (8.0, 12.0, 16.0)]
     growing = [found._replace(D=D, kramers=np.exp(-float(D))) for D in (1, 2, 3)]

@@ -32,7 +32,7 @@ def quick(monkeypatch):
     """Three experiments that only count how often they run, and the text that they are made of."""
     state = SimpleNamespace(runs=[], text="first", checks=CHECKS, fail={})
 
-    def loaded(experiment):
+    def loaded(experiment, reduced=False):
         def run(say):
             state.runs.append(experiment.name)
             say("half way")
@@ -123,6 +123,20 @@ def test_changed_code_is_run_again(quick, tmp_path):
     assert _verdicts(["one"], tmp_path) == [("one", "PASS", False)]
     page = (tmp_path / "index.html").read_text()
     assert page.count("another version of the code") == 1  # two, which was not run again
+
+
+def test_a_reduced_run_never_stands_for_the_claim(quick, tmp_path):
+    (small,) = reproduce(["one"], tmp_path, reduced=True)
+    assert small.record.reduced and small.record.passed
+    assert json.loads((tmp_path / "one.json").read_text())["reduced"] is True
+    page = (tmp_path / "index.html").read_text()
+    assert (
+        "0 of 0 claims hold" in page and "At a reduced size, which is no test of a claim, 1 of 1 pass" in page
+    )
+    assert [r.already for r in reproduce(["one"], tmp_path, reduced=True)] == [True]
+    (full,) = reproduce(["one"], tmp_path)  # the same folder: it is run, and is a claim
+    assert not full.already and not full.record.reduced and quick.runs == ["one", "one"]
+    assert "1 of 1 claims hold" in (tmp_path / "index.html").read_text()
 
 
 def test_an_error_is_recorded_and_the_others_go_on(quick, tmp_path):

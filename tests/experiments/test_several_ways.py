@@ -1,12 +1,14 @@
 """One problem in several ways, by smaller cases, and that the verdict can fail."""
 
 import numpy as np
+import pytest
 
 from wideflow.experiments import several_ways as experiment
 
 LINE = experiment.TWO._replace(cells=(60,), orders=(12, 12))
 
 
+@pytest.mark.slow
 def test_grid_and_movements_agree_with_noise():
     """Both carry −(d−1)/β log r, the one in the potential of cells, the other in the force on quantiles."""
     ways = {

@@ -14,6 +14,7 @@ def risk():
     return experiment.samples(0, D, M)
 
 
+@pytest.mark.slow
 def test_wide_networks_are_lazy_under_ntk_scaling_alone(risk):
     """At d = 16 the limit itself fits some of the cubic part: levels differ from the experiment's."""
     lazy = experiment.lazy_error(risk, 0, test=4000)
@@ -54,7 +55,7 @@ def test_the_lazy_kernel_is_that_of_a_wide_network():
 def test_checks_of_made_up_figures():
     """They hold for what is claimed, and each fails where its own claim is broken."""
     rng = np.random.default_rng(0)
-    shape = 2, len(experiment.WIDTHS), experiment.SEEDS
+    shape = 2, len(experiment.FULL.widths), experiment.FULL.seeds
     spread = 1 + 0.01 * rng.normal(size=shape)
     ntk, flat = np.geomspace(0.001, 1, shape[1]), np.full(shape[1], 0.02)
     test = NOT_LINEAR * np.array([ntk, flat])[:, :, None] * spread

@@ -74,7 +74,7 @@ def split_nodes(problem, link_axis=0, order=200):
     second, second_weights = np.unique(second[0][:, 1]), second[2].reshape(64, 64).sum(0)
     x = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1).reshape(-1, 2)
     weights = np.outer(first_weights, second_weights).ravel()
-    return wf.Nodes(x, problem.target(jnp.asarray(x)), weights)
+    return wf.types.Nodes(x, problem.target(jnp.asarray(x)), weights)
 
 
 @pytest.mark.parametrize("link", ["relu", "tanh"])

@@ -15,7 +15,7 @@ from wideflow.states import particles as states
 def fresh(name="tanh", **options):
     """A neuron that no compiled program has met, so that constants changed by a test take effect."""
     fn = {"tanh": lambda h: jnp.tanh(h), "relu": lambda h: jnp.where(h > 0, h, 0.0)}[name]
-    return wf.Neuron(wf.Activation(name, fn), **options)
+    return wf.Neuron(wf.types.Activation(name, fn), **options)
 
 
 NEURONS = {
@@ -43,12 +43,12 @@ def problem_data(neuron, n, m, seed=0):
     theta = rng.normal(size=(n, neuron.size(3)))
     p = wf.Particles(theta, rng.dirichlet(np.ones(n)), 1.7, neuron)
     y = rng.normal(size=(m, neuron.outputs) if neuron.outputs > 1 else m)
-    return p, wf.Nodes(rng.normal(size=(m, 3)), y, rng.dirichlet(np.ones(m)))
+    return p, wf.types.Nodes(rng.normal(size=(m, 3)), y, rng.dirichlet(np.ones(m)))
 
 
 def answers(neuron, n, m):
     p, data = problem_data(neuron, n, m)
-    risk, drift = jax.jit(lambda p, data: engine.sweep(p, data, wf.Squared()))(p, data)
+    risk, drift = jax.jit(lambda p, data: engine.sweep(p, data, wf.losses.Squared()))(p, data)
     return risk, neuron.pack(drift), p(data.x)
 
 
@@ -202,8 +202,8 @@ def test_a_wide_network_is_held_in_blocks():
     neuron = wf.Neuron("tanh")
     assert chunks.is_wide(n, float)
     p = eqx.filter_eval_shape(lambda: wf.Particles(jnp.ones((n, 4)), neuron=neuron))
-    data = eqx.filter_eval_shape(lambda: wf.Nodes(jnp.ones((m, 3)), jnp.ones(m), jnp.ones(m) / m))
-    velocity = lambda p, data: engine.sweep(p, data, wf.Squared())[1]
+    data = eqx.filter_eval_shape(lambda: wf.types.Nodes(jnp.ones((m, 3)), jnp.ones(m), jnp.ones(m) / m))
+    velocity = lambda p, data: engine.sweep(p, data, wf.losses.Squared())[1]
     arrays, static = eqx.partition((p, data), lambda v: isinstance(v, jax.ShapeDtypeStruct))
     lowered = lambda arrays: velocity(*eqx.combine(arrays, static))
     assert temporary(lowered, arrays) < 0.1 * n * m * 8
@@ -222,7 +222,7 @@ class Traces:
             self.count += 1
             return jax.lax.erf(h)
 
-        self.neuron = wf.Neuron(wf.Activation("counted", fn))
+        self.neuron = wf.Neuron(wf.types.Activation("counted", fn))
 
     def during(self, ask):
         before = self.count

@@ -64,15 +64,49 @@ def test_rounding_of_the_closed_form():
         assert abs(float(risk.value(p)) - float(risk.value(double))) <= risk.error(p) < 1e-4
 
 
-def test_sample_error_is_one_standard_error():
+def test_fresh_data_estimate_the_population_risk():
+    """Of a state that was trained on nothing: fresh risk minus the exact one is a standard error, and the
+    sample's own is within the stated error."""
     problem = problem_of("erf", 5, noise=0.3)
     p = wf.init(problem).sample(jax.random.key(0), 4)
     exact = float(wf.Risk(problem, wf.ClosedForm()).value(p))
     risks = [wf.Risk(problem, wf.Sample(400, seed=seed)) for seed in range(40)]
-    normalised = np.array([(float(r.value(p)) - exact) / r.error(p) for r in risks])
+    seen = [{name: float(v) for name, v in r.observed(p).items()} for r in risks]
+    normalised = np.array([(s["fresh_risk"] - exact) / s["fresh_risk_error"] for s in seen])
     # 40 normal numbers: their standard deviation is known to 1/√78, their mean to 1/√40
     assert abs(normalised.std(ddof=1) - 1) < 4 / np.sqrt(78)
     assert abs(normalised.mean()) < 4 / np.sqrt(40)
+    # √(gap² + s.e.²) is one s.e. or more, and the gap two s.e. of 400 points, √2 of them in the mean square
+    standard = np.array([s["fresh_risk_error"] for s in seen])
+    errors = np.array([r.error(p) for r in risks])
+    assert np.all(errors >= standard) and np.sqrt(np.mean((errors / standard) ** 2)) < 2.5
+    assert all(abs(s["risk"] - exact) <= 4 * e for s, e in zip(seen, errors, strict=True))
+
+
+def test_a_fitted_sample_does_not_hide_the_population_risk():
+    """200 neurons fit 40 noisy points far below the noise floor ½·0.5², the population risk stays above it;
+    exact by the closed form. The error of the fitted sample has to span that gap."""
+    problem = problem_of("erf", 5, noise=0.5)
+    R = wf.Risk(problem, wf.Sample(40))
+    run = wf.evolve(
+        wf.GradientFlow(R, rtol=1e-4), wf.init(problem).sample(jax.random.key(1), 200), [0.0, 200.0]
+    )
+    exact = np.array([float(wf.Risk(problem, wf.ClosedForm()).value(s)) for s in run.states])
+    assert run["risk"][1] < 0.5 * 0.125 < 0.125 < exact[1]
+    assert abs(run["risk"][1] - exact[1]) <= 3 * R.error(run.final)
+    assert R.error(run.final) == run.info["expectation_error"] and "fresh" in run.info["expectation"]
+    assert np.all(np.abs(run["fresh_risk"] - exact) <= 4 * run["fresh_risk_error"])  # standard errors
+
+
+def test_what_fresh_data_say_is_compiled_and_vmapped():
+    problem = problem_of("erf", 5)
+    R = wf.Risk(problem, wf.Sample(30)) + 0.1 * wf.SecondMoment()
+    states = [wf.init(problem).sample(jax.random.key(i), 6) for i in range(3)]
+    stacked = jax.tree.map(lambda *v: jnp.stack(v), *states)
+    together = jax.jit(jax.vmap(R.observed))(stacked)
+    for i, state in enumerate(states):
+        for name, value in R.observed(state).items():
+            assert float(together[name][i]) == pytest.approx(float(value), rel=1e-12)  # roundings
 
 
 def test_a_sample_of_one_knows_no_error():
@@ -81,9 +115,29 @@ def test_a_sample_of_one_knows_no_error():
     assert wf.Risk(problem, wf.Sample(1)).error(p) == np.inf
 
 
-def test_data_have_no_error():
-    problem = wf.Problem(x=wf.Dataset(np.eye(3), [1.0, 2.0, 3.0]), neuron=wf.Neuron("erf"))
-    assert wf.Risk(problem).error(wf.init(problem).sample(jax.random.key(0), 4)) == 0.0
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+@pytest.mark.parametrize("near", [False, True])
+@pytest.mark.parametrize("m", [3, 5000])
+def test_data_have_the_error_of_rounding(scale, near, m):
+    """Targets of size 10³ in single precision, the network near them or far; against all in double."""
+    rng = np.random.default_rng(m)
+    x, theta = rng.normal(size=(m, 4)), rng.normal(size=(50, 5)) * [scale, 1, 1, 1, 1]
+    y = scale * rng.normal(size=m)
+
+    def made(dtype):
+        problem = wf.Problem(x=wf.Dataset(x, labels), neuron=wf.Neuron("tanh"))
+        return wf.Risk(problem), wf.Particles(theta.astype(dtype), neuron=problem.neuron)
+
+    labels = y
+    if near:
+        labels = np.asarray(made(float)[1](x)) + 1e-3 * y
+    R, p = made(float)
+    exact = float(R.value(p))
+    assert R.error(p) <= 1e-12 * (exact + scale * np.sqrt(exact))  # some 10² roundings of double
+    with jax.enable_x64(False):
+        R, p = made(np.float32)
+        assert p.dtype == jnp.float32
+        assert abs(float(R.value(p)) - exact) <= R.error(p) <= 1e-4 * (exact + scale * np.sqrt(exact))
 
 
 # --- which way -----------------------------------------------------------------------------------
@@ -98,7 +152,7 @@ WAYS = [
     (problem_of(x=wf.Sphere(2)), "Gauss quadrature of order 512 (512 points)"),
     (problem_of(x=wf.Sphere(3)), "Gauss quadrature of order 160 (12800 points)"),
     (problem_of(x=wf.Sphere(4)), "fixed sample (16384 points"),
-    (problem_of(x=wf.Sampler(gaussian_sampler, 2)), "fixed sample (16384 points"),
+    (problem_of(x=wf.laws.Sampler(gaussian_sampler, 2)), "fixed sample (16384 points"),
     (problem_of(loss="huber", noise=0.1), "fixed sample (16384 points"),
     (problem_of(loss="huber"), "Gauss quadrature of order 96 (9216 points)"),
     (

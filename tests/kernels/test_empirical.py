@@ -198,6 +198,15 @@ BAD = {
     "x2": ({"x2": np.ones((3, 5))}, "samples of one kind"),
     "diagonal": ({"x2": np.ones((3, 4)), "form": "diagonal"}, "x1 alone"),
     "nan": ({"x1": np.full((3, 4), np.nan)}, "x1 must be finite"),
+    "nan in params": (
+        {"params": {"w": jnp.ones(3), "b": jnp.array([1.0, np.nan])}},
+        r"params must be finite, but \['b'\] has 1 of 2",
+    ),
+    "x and y": (
+        {"x1": (np.ones((3, 4)), np.ones(3))},
+        r"x1 must be one array.*tuple of 2 parts \(\(3, 4\), \(3,\)\).*give the first",
+    ),
+    "no array": ({"x2": None, "x1": None}, "x1 must be one array"),
     "no rows": ({"x1": np.ones((0, 4))}, "at least one sample"),
     "f": ({"f": 3}, "f must be a JAX function"),
     "rows": ({"f": lambda p, x: x.sum()}, "a row for each"),

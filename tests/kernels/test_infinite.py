@@ -59,6 +59,7 @@ def tangent_kernel(network, x, form="full"):
     return np.asarray(empirical_ntk(f, params, x, rates=rates, form=form, method="contraction"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_finite_networks_converge_to_it(name):
     family, parametrisation = NETWORKS[name]
@@ -72,6 +73,7 @@ def test_finite_networks_converge_to_it(name):
         assert np.all(error <= 0.1 * size)  # or the test could not fail
 
 
+@pytest.mark.slow
 def test_the_kernel_of_one_start_is_reached_like_the_root_of_n():
     family, widths, x = wf.MLP(5, 1, "relu", gain=1.4, bias=0.3), (32, 181, 1024), X[:3]
     exact, apart = infinite_kernels(family, x).ntk, []
@@ -364,7 +366,7 @@ def test_other_orders_of_layers():
 
 
 def test_a_function_that_is_only_called_relu_is_not_homogeneous():
-    phi = wf.Activation("relu", jnp.tanh)
+    phi = wf.types.Activation("relu", jnp.tanh)
     rule = wf.Parametrisation((0.0, 0.75, 0.5), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     with pytest.raises(ValueError, match="vanishes as n grows"):
         wf.infinite_kernels(wf.MLP(3, 2, phi), np.ones((2, 3)), parametrisation=rule)

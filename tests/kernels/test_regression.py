@@ -214,7 +214,7 @@ BAD = {
     "jitter below 0": (lambda: kernel_regression(laplace, (X, Y), jitter=-1), "jitter"),
     "memory 0": (lambda: kernel_regression(laplace, (X, Y), memory=0), "memory"),
     "no kernel": (lambda: kernel_regression(None, (X, Y)), "kernel"),
-    "no data": (lambda: kernel_regression(laplace, X), "wf.Nodes"),
+    "no data": (lambda: kernel_regression(laplace, X), "wf.types.Nodes"),
     "rows differ": (lambda: kernel_regression(laplace, (X[:3], Y)), "as many rows"),
     "y of three axes": (lambda: kernel_regression(laplace, (X, np.ones((4, 1, 1)))), "shape"),
     "no rows": (lambda: kernel_regression(laplace, (np.ones((0, 2)), np.ones(0))), "m >= 1"),

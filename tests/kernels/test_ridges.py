@@ -18,7 +18,7 @@ def test_neurons_take_the_short_way_to_the_same_kernel(output, bias, activation)
     x, other = rng.normal(size=(5, 4)), rng.normal(size=(3, 4))
     f, params, rates = state.tangent()
     general = wf.empirical_ntk(f, params, x, other, rates=rates, per_leaf=True)[0]
-    short = wf.tangent_kernels(state, x, other)
+    short = wf.kernels.tangent_kernels(state, x, other)
     assert set(short) == {name for name, K in general._asdict().items() if K is not None}
     for name, kernel in short.items():
         # sums of 7 products: rounding of numbers of order 10

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import wideflow as wf
+from wideflow.mean_field.solver import compared_times
 from wideflow.problems.activations import activation
 from wideflow.states.marginals import Panels
 
@@ -30,6 +31,7 @@ def test_the_table_of_the_theory():
     assert np.all(np.abs(run["risk"][1:] - wanted) <= 0.5 * units + 1e-8)
 
 
+@pytest.mark.slow
 def test_the_table_in_fifty_dimensions():
     """To 2e-5 here, as that is quick; to all digits in the experiment limit-digits."""
     problem = single_index(d=50)
@@ -53,8 +55,8 @@ TIMES = [0.5, 1.0, 2.0]
 HONEST = {
     "erf, d = ∞": (single_index(), {}, 1e-4),
     "relu, d = ∞": (single_index("relu"), {}, 1e-4),
-    "sin, on a sphere": (single_index("sin", law=wf.Sphere(10)), {"a": wf.Signs()}, 1e-3),
-    "bias": (single_index("tanh", bias=True, output="unit"), {"b": wf.Uniform()}, 1e-4),
+    "sin, on a sphere": (single_index("sin", law=wf.Sphere(10)), {"a": wf.laws.Rademacher()}, 1e-3),
+    "bias": (single_index("tanh", bias=True, output="unit"), {"b": wf.laws.Uniform()}, 1e-4),
 }  # fmt: skip
 
 
@@ -80,6 +82,62 @@ def test_exact_two_layer_linear_case(alpha, noise):
     assert run.info["error"] <= 1e-7 and true <= 10 * run.info["error"]
 
 
+def square_limit(t, d, gamma):
+    """Exact case 3, y = x_1², w ~ N(0, (γ²/d) I): M = diag(m, μ, …, μ), Ṁ = −2GM, G = 2(2Δ + tr(Δ)I)."""
+    from scipy.integrate import solve_ivp
+
+    left = lambda m: m - np.array([1.0, 0.0])
+    trace = lambda m: left(m) @ [1, d - 1]
+    field = lambda _, m: -4 * (2 * left(m) + trace(m)) * m
+    path = solve_ivp(field, (0, t), np.full(2, gamma**2 / d), "DOP853", rtol=1e-12, atol=1e-14)
+    end = path.y[:, -1]
+    return 0.5 * (2 * left(end) ** 2 @ [1, d - 1] + trace(end) ** 2)
+
+
+EXACT = {
+    "linear, d = ∞": (single_index("identity"), 1.0, lambda t: linear_limit([t], math.inf, 1.0)[0]),
+    "linear, d = 10": (single_index("identity", 10), 1.0, lambda t: linear_limit([t], 10, 1.0)[0]),
+    "square, d = 40": (single_index("square", 40, output="unit"), 2.0, lambda t: square_limit(t, 40, 2.0)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "tol"), [(name, 1e-3) for name in EXACT] + [("square, d = 40", 1e-4)])
+@pytest.mark.parametrize("t", [0.05, 0.3, 0.7])
+def test_the_error_is_honest_at_a_single_time(name, tol, t):
+    """Two levels can agree at one time by chance, share their first steps, and leave out the same tails."""
+    problem, gamma, exact = EXACT[name]
+    run = wf.limit(problem, wf.init(problem, w=gamma), [t], tol)
+    assert run.info["error"] <= tol
+    assert abs(run["risk"][0] - exact(t)) <= 3 * run.info["error"]  # an estimate, not a bound
+
+
+def test_levels_are_compared_at_times_that_nobody_sees():
+    """Every sixteenth of the whole has an asked time or another within a sixteenth of itself."""
+    for ts in (np.array([0.7]), np.array([0.0, 1.0, 10.0]), np.linspace(0, 10, 41)):
+        compared = compared_times(ts)
+        assert set(ts) <= set(compared) and compared[-1] == ts[-1] and len(compared) <= len(ts) + 21
+        gaps = [np.min(np.abs(compared - t)) / t for t in np.arange(1, 17) / 16 * ts[-1]]
+        assert max(gaps) <= 1 / 16
+    assert list(compared_times(np.zeros(1))) == [0.0]
+
+
+def test_observers_look_once_at_the_times_asked_for():
+    problem, seen = single_index(), []
+    run = wf.limit(
+        problem, wf.init(problem), [0.5, 1.0], 1e-2, observe={"n": lambda t, s: seen.append(t) or 1}
+    )
+    assert seen == [0.5, 1.0] == list(run.t) and list(run["n"]) == [1, 1]
+    assert "n" in run.provenance["observers"] and len(run.states) == 2
+    with pytest.raises(ValueError, match="must be a function"):  # before anything is computed
+        wf.limit(problem, wf.init(problem), [0.5], observe={"n": 3})
+    changing = iter((1, 2))
+    with pytest.raises(ValueError, match=r"'size' returned an array of shape \(2,\) at t = 1"):
+        sizes = {"size": lambda t, s: np.zeros(next(changing))}
+        wf.limit(problem, wf.init(problem), [0.5, 1.0], 1e-2, observe=sizes)
+
+
+@pytest.mark.slow
 def test_without_a_symmetry_in_few_dimensions():
     """d = 2 has no room for one: the nodes are those of (a, w) itself, against a finer product."""
     problem = single_index("erf", 2)
@@ -90,6 +148,7 @@ def test_without_a_symmetry_in_few_dimensions():
     assert abs(run["risk"][0] - fine["risk"][0]) <= 10 * run.info["error"]
 
 
+@pytest.mark.slow
 def test_past_a_saddle():
     """Two Gaussians in d = ∞ from one radius, 1e-5 above a radius that repels: it waits there for long and
     then leaves, and how long depends on all the digits. Against SciPy on ṙ = −Ψ'(r; δ_r)."""
@@ -150,6 +209,7 @@ def test_an_equilibrium_is_not_left():
     assert np.allclose(run["risk"], 0.5, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_spike_between_the_nodes_is_seen():
     """exp(−(20s)²) lies between the nodes of every even rule of x: the error must not be called small."""
     target = wf.multi_index(lambda s: jnp.exp(-((20 * s[0]) ** 2)), 1)
@@ -159,6 +219,7 @@ def test_a_spike_between_the_nodes_is_seen():
     assert abs(run["risk"][0] - exact) <= 10 * run.info["error"]
 
 
+@pytest.mark.slow
 def test_neurons_that_come_to_rest_at_zero():
     """σ with a kink at 0 pulls neurons below a radius to w = 0 in finite time. There f = σ(0) = −2.5, and
     R = ½·½(1.5² + 3.5²) exactly; no neuron leaves again, and the steps do not collapse."""
@@ -174,7 +235,7 @@ def test_penalty_and_probes():
     and weigh nothing."""
     problem = wf.Problem(x=wf.Gaussian(20), target=wf.teacher(np.eye(1, 20), a=[0.0], link="erf"),
                          neuron=wf.Neuron("erf"))  # fmt: skip
-    start = wf.init(problem, a=wf.Signs(1e-6))
+    start = wf.init(problem, a=wf.laws.Rademacher(1e-6))
     run = wf.limit(problem, start, [0.0, 1.0], 1e-4, penalty=0.5 * wf.SecondMoment(), probes=512)
     weights, theta = np.asarray(run.final.weights), np.asarray(run.final.theta)
     probes = weights == 0
@@ -183,6 +244,7 @@ def test_penalty_and_probes():
     assert np.allclose(theta[probes], before[probes] * math.exp(-0.5), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_density_of_probes():
     """At t = 0 the density of r is that of (γ/√d)χ_{d−1}, up to the smoothing of the picture."""
     from scipy import stats
@@ -191,11 +253,14 @@ def test_density_of_probes():
     run = wf.limit(problem, wf.init(problem), [0.0], 1e-3, probes=4096)
     grid = np.linspace(0.3, 1.7, 40)
     exact = stats.chi(9, scale=1 / math.sqrt(10)).pdf(grid)
-    assert np.max(np.abs(wf.density(run.final, "r", grid) - exact)) < 0.04 * exact.max()
+    assert (
+        np.max(np.abs(wf.diagnostics.density(run.final, "r", grid, probes=True) - exact)) < 0.04 * exact.max()
+    )
     with pytest.raises(ValueError, match="Did you mean 'r'"):
-        wf.density(run.final, "rr", grid)
+        wf.diagnostics.density(run.final, "rr", grid)
 
 
+@pytest.mark.slow
 def test_single_precision_gets_the_same_digits():
     """The limit computes in double precision whatever JAX is set to, and hands back what JAX is set to."""
     problem = single_index()

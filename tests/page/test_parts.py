@@ -103,6 +103,12 @@ def test_a_picture_is_inside_the_page(data, kind):
     assert image["alt"] == "what is seen"
 
 
+def test_a_picture_may_have_another_for_narrow_screens():
+    made = parts.picture(SVG, "3 to 1", narrow=png(3, 2))
+    assert "wf-broad" not in made and made.count("base64,") == 2
+    assert '<source media="screen and (max-width: 48rem)" srcset="data:image/png' in made
+
+
 def test_a_broad_picture_is_known():
     assert "wf-broad" in parts.picture(SVG, "3 to 1")
     assert "wf-broad" not in parts.picture(png(3, 2), "3 to 2")

@@ -108,6 +108,24 @@ def test_one_runaway_does_not_flatten_the_picture():
     assert (axis.levels(x)[:, 0] == LEVELS).all()
 
 
+def test_the_axes_fit_the_whole_motion():
+    """A cloud that starts at one point and spreads: all of its frames lie inside, none on the border."""
+    spread = np.linspace(0, 1, 21)[:, None] * np.random.default_rng(0).normal(size=400)
+    axis = spanned("x", [spread, np.zeros((21, 400))])
+    assert not axis.outside(spread)
+    length = np.ptp(spread)
+    assert axis.low == pytest.approx(spread.min() - 0.04 * length)
+    assert axis.high == pytest.approx(spread.max() + 0.04 * length)
+    assert "beyond the axes" not in played([Cloud("a", np.arange(21.0), spread, spread, spread)])
+
+
+def test_many_points_at_one_place_say_so():
+    t, still = np.arange(3.0), np.full((3, 400), 0.5)
+    moved = still + np.array([0.0, 1.0, 2.0])[:, None] * np.linspace(0, 1, 400)
+    made = text_of(played([Cloud("a", t, moved, still, still)]))
+    assert made.count("all 400 points") == 1  # in the first still, and not in the last
+
+
 def test_a_narrow_network_is_not_lost_beside_a_wide_one():
     wide, narrow = np.zeros((10, 10000)), np.array([[-3.0, 3.0]])
     axis = spanned("x", [wide, narrow])

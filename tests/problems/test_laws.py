@@ -36,7 +36,7 @@ def sampler(labelled=False):
         x = jax.random.normal(key, (m, 3))
         return (x, x[:, 0] > 0) if labelled else x
 
-    return wf.Sampler(fn, 3, labelled=labelled)
+    return wf.laws.Sampler(fn, 3, labelled=labelled)
 
 
 LAWS = {

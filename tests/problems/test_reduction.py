@@ -175,7 +175,7 @@ def test_infinite_dimension_is_the_limit_of_finite_ones():
     )
     dims = np.array([50, 100, 200, 400])
     gaps = [abs(value(int(d)) - value(math.inf)) for d in dims]
-    assert wf.fit_slope(dims, gaps, 0.01 * np.array(gaps)).value == pytest.approx(-1, abs=0.05)
+    assert wf.diagnostics.fit_slope(dims, gaps, 0.01 * np.array(gaps)).value == pytest.approx(-1, abs=0.05)
 
 
 # --- velocities ---------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def test_lift_and_reduce_are_inverse(name):
     ids=["any function", "d = k + 1", "k = 2, d = 3", "data", "own neuron", "anisotropic"],
 )  # fmt: skip
 def test_no_symmetry_says_why(problem, says):
-    with pytest.raises(wf.NoSymmetryError, match=says):
+    with pytest.raises(wf.types.NoSymmetryError, match=says):
         problem.reduced()
 
 
@@ -281,13 +281,13 @@ def test_covariances_without_common_axes():
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
     skew = turn @ np.diag([1.0, 2.0, 3.0, 3.0]) @ turn.T
     law = wf.Mixture([wf.Gaussian(4, [4.0, 1, 1, 1]), wf.Gaussian(4, (skew + skew.T) / 2)], [1.0, -1.0])
-    with pytest.raises(wf.NoSymmetryError, match="common eigenvectors"):
+    with pytest.raises(wf.types.NoSymmetryError, match="common eigenvectors"):
         wf.Problem(x=law, neuron=wf.Neuron("erf")).reduced()
 
 
 def test_a_law_of_w_that_is_not_invariant():
-    for w in (wf.Uniform(), wf.Normal(1.0, 1.0), wf.Signs(0.3)):
-        with pytest.raises(wf.NoSymmetryError, match="rotation invariant"):
+    for w in (wf.laws.Uniform(), wf.laws.Normal(1.0, 1.0), wf.laws.Rademacher(0.3)):
+        with pytest.raises(wf.types.NoSymmetryError, match="rotation invariant"):
             wf.init(single_index("erf", 5), w=w).reduced()
 
 

@@ -97,8 +97,8 @@ def test_a_file_says_the_same_as_arrays(tmp_path):
 def test_a_column_that_is_not_used_may_hold_anything(tmp_path):
     path = csv(tmp_path, "name,p,y\nred,1,2\n,3,4\n")
     np.testing.assert_array_equal(read_dataset(path, ["p"]).x, [[1], [3]])
-    with pytest.raises(ValueError, match=r"row 2, column 'name': 'red'"):
-        read_dataset(path)
+    with pytest.raises(ValueError, match=r"column 'name' holds text \('red'\).*`features`"):
+        read_dataset(path, missing="mean")
 
 
 def test_true_and_false_are_1_and_0(tmp_path):
@@ -127,7 +127,7 @@ def test_whole_numbers_too_long_for_an_integer_are_still_numbers(tmp_path):
 WRONG = {
     "text": ("p,y\n1,2\n3,4\nred,5\n", {}, ["row 4", "column 'p'", "'red' is not a number"]),
     "text below an empty line": ("p,y\n1,2\n\nred,5\n", {}, ["row 4", "column 'p'"]),
-    "an empty cell": ("p,y\n1,2\n3,\n", {}, ["row 3", "column 'y'", "'' is not a number"]),
+    "an empty cell": ("p,y\n1,2\n3,\n", {}, ["1 of 2 rows has a missing value", "row 3, column 'y'"]),
     "a short row": ("p,q,y\n1,2,3\n1,2\n", {}, ["row 3", "2 values for 3 columns"]),
     "a long row below an empty line": ("p,y\n\n1,2,3\n", {}, ["row 3", "3 values for 2 columns"]),
     "nothing": ("", {}, ["a first line with the names", "rows below it"]),
@@ -140,10 +140,22 @@ WRONG = {
     "no feature left": ("y\n1\n", {}, ["no column beside y"]),
     "no target": ("p,y\n1,2\n", {"target": []}, ["target"]),
     "feature and target": ("p,y\n1,2\n", {"features": ["p", "y"]}, ["'y'", "both a feature and a target"]),
-    "nan": ("p,q,y\n1,2,1\n1,nan,2\n", {}, ["row 3", "column 'q'", "nan"]),
+    "nan": ("p,q,y\n1,2,1\n1,nan,2\n", {}, ["row 3, column 'q'", "missing"]),
     "inf": ("p,y\n1,2\n1,inf\n", {}, ["row 3", "column 'y'", "inf"]),
-    "nan, standardised": ("p,y\n1,1\nnan,2\n", {"standardise": True}, ["row 3", "column 'p'", "nan"]),
-    "weights nan": ("p,y,m\n1,1,1\n2,2,nan\n", {"weights": "m"}, ["row 3", "column 'm'", "nan"]),
+    "nan, standardised": ("p,y\n1,1\nnan,2\n", {"standardise": True}, ["row 3, column 'p'", "missing"]),
+    "weights nan": ("p,y,m\n1,1,1\n2,2,nan\n", {"weights": "m"}, ["row 3, column 'm'", "missing"]),
+    "several": (
+        "p,q,y\n1,2,1\n,2,2\nNA,,2\n3,?,\n",
+        {},
+        ["3 of 4 rows have missing values (2 in 'p', 2 in 'q', 1 in 'y'", 'missing = "drop"', '"mean"'],
+    ),
+    "nothing but missing": ("p,y\n,1\n,2\n", {"missing": "mean"}, ["column 'p'", "no value in any row"]),
+    "no row is whole": ("p,y\n,1\n1,\n", {"missing": "drop"}, ["all of its 2 rows"]),
+    "text in a feature": ("p,c,y\n1,red,1\n2,blue,2\n", {}, ["'c' holds text ('red', 'blue')", "`features`"]),
+    "one text in the target": ("p,y\n1,1\n2,red\n", {}, ["row 3, column 'y'", "'red' is not a number"]),
+    "names, standardised": ("p,y\n1,a\n2,b\n", {"standardise_target": True}, ["'y' holds names", "'a', 'b'"]),
+    "names of two": ("p,y,z\n1,a,1\n2,b,2\n", {"target": ["y", "z"]}, ["'y' holds names", "several targets"]),
+    "another word": ("p,y\n1,2\n", {"missing": "dorp"}, ["missing must be", "Did you mean 'drop'?"]),
     "constant": ("p,q,y\n1,3,1\n2,3,2\n", {"standardise": True}, ["column 'q'", "constant"]),
 }
 
@@ -154,8 +166,76 @@ def test_a_mistake_is_told_with_its_place(tmp_path, name):
     path = csv(tmp_path, text)
     with pytest.raises(ValueError) as caught:
         read_dataset(path, **asked)
-    for word in (str(path), *words):
+    for word in (*words, *([str(path)] if name != "another word" else [])):
         assert word in str(caught.value)
+
+
+@pytest.fixture(params=WRITERS)
+def holes(request, tmp_path):
+    """A table with names for labels, a hole in each of three rows, in one of the formats."""
+    path = tmp_path / f"holes.{request.param}"
+    nan, none = float("nan"), None
+    columns = {
+        "p": np.array([1.0, nan, 3.0, 5.0, 9.0]),
+        "q": np.array([0.0, 2.0, 4.0, nan, 6.0]),
+        "y": np.array(["cat", "dog", "", "ant", "cat"]),
+        "m": np.array([1.0, 1.0, 1.0, 1.0, 2.0]),
+    }
+    if request.param == "csv":
+        rows = zip(*(map(str, column) for column in columns.values()), strict=True)
+        text = "\n".join([",".join(columns), *map(",".join, rows)]).replace("nan", "")
+        path.write_text(text, encoding="utf-8")
+    else:
+        if request.param == "parquet":
+            columns["y"] = [text or none for text in columns["y"]]
+        WRITERS[request.param](path, columns)
+    return path
+
+
+def test_names_are_classes_in_the_order_of_the_alphabet(holes):
+    """Rows 1 and 5 are whole: cat, cat; all but the third have a label: cat, dog, ant, cat."""
+    data = read_dataset(holes, ["p", "q"], missing="mean")
+    assert data.classes == ("ant", "cat", "dog")
+    np.testing.assert_array_equal(data.y, [1, 2, 0, 1])
+    assert jnp.issubdtype(data.y.dtype, jnp.integer)
+    assert read_dataset(holes, ["p", "q"], missing="drop").classes == ("cat",)
+
+
+def test_rows_with_holes_are_refused_counted_and_left_out(holes):
+    with pytest.raises(ValueError, match=r"3 of 5 rows have missing values"):
+        read_dataset(holes, ["p", "q"])
+    data = read_dataset(holes, ["p", "q"], missing="drop")
+    np.testing.assert_array_equal(data.x, [[1, 0], [9, 6]])
+    assert data.notes == ("3 of 5 rows with missing values were left out",)
+    np.testing.assert_array_equal(read_dataset(holes, ["m"], target="q", missing="drop").y, [0, 2, 4, 6])
+
+
+def test_holes_get_the_mean_of_their_column(holes):
+    """p has 1, 5, 9 where there is a label, and q 0, 2, 6; weighted by 1, 1, 2 and 1, 1, 2."""
+    data = read_dataset(holes, ["p", "q"], missing="mean")
+    np.testing.assert_allclose(data.x, [[1, 0], [5, 2], [5, 8 / 3], [9, 6]], rtol=1e-15)
+    assert data.notes[0].startswith("1 of 5 rows") and data.notes[1].startswith(
+        "2 missing values were replaced"
+    )
+    weighted = read_dataset(holes, ["p", "q"], weights="m", missing="mean")
+    np.testing.assert_allclose(weighted.x[1:3], [[24 / 4, 2], [5, 14 / 4]], rtol=1e-15)
+
+
+def test_whole_numbers_with_nulls_stay_whole(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet files need pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "rows.parquet"
+    columns = {
+        "x": [1.5, None, 2.5],
+        "y": pyarrow.array([3, 1, None]),
+        "b": pyarrow.array([True, None, False]),
+    }
+    category = pyarrow.array(["u", "v", "u"]).dictionary_encode()
+    parquet.write_table(pyarrow.table(columns | {"c": category}), path)
+    assert jnp.issubdtype(read_dataset(path, ["x"], missing="drop").y.dtype, jnp.integer)
+    np.testing.assert_array_equal(read_dataset(path, ["x"], target="b", missing="drop").y, [1, 0])
+    assert read_dataset(path, ["x"], target="c", missing="drop").classes == ("u",)
 
 
 def test_a_weight_below_0_is_told(tmp_path):
@@ -193,13 +273,13 @@ def test_bytes_that_are_no_table(tmp_path, suffix):
 
 
 ARRAYS = {
-    "objects": ({"x": np.array(["a", "b"]), "y": np.ones(2)}, ["'x'", "must be numbers"]),
+    "objects": ({"x": np.array(["a", "b"]), "y": np.ones(2)}, ["'x'", "holds text ('a', 'b')"]),
     "a cube": ({"x": np.ones((2, 2, 2)), "y": np.ones(2)}, ["'x'", "(2, 2, 2)"]),
     "other lengths": ({"x": np.ones(3), "y": np.ones(2)}, ["same number of rows", "[2, 3]"]),
     "no rows": ({"x": np.ones((0, 2)), "y": np.ones(0)}, ["no rows"]),
     "no arrays": ({}, ["no rows"]),
     "two of a name": ({"x": np.ones((2, 2)), "x1": np.ones(2), "y": np.ones(2)}, ["'x1'", "two"]),
-    "nan": ({"x": np.array([[1, 2], [3, np.nan]]), "y": np.ones(2)}, ["row 2", "'x2'", "nan"]),
+    "nan": ({"x": np.array([[1, 2], [3, np.nan]]), "y": np.ones(2)}, ["row 2, column 'x2'", "missing"]),
 }
 
 

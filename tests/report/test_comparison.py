@@ -1,10 +1,13 @@
 """Tables and figures of several runs."""
 
+import jax
 import numpy as np
 import pytest
 
 import wideflow as wf
 from exact_cases import linear_neuron
+from wideflow.figures import band
+from wideflow.run import Row, Run
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +38,56 @@ def test_bad_input(runs):
         wf.compare()
     with pytest.raises(ValueError, match=r"compare\(net=…\) needs a wf.Run"):
         wf.compare(net=3)
+
+
+def run_of(risk, t=(0.0, 1.0, 2.0)):
+    """A run made by hand, whose risk is a number or one a replica."""
+    rows = tuple(Row(float(s), {"risk": np.asarray(v, float)}, None) for s, v in zip(t, risk, strict=True))
+    return Run(rows, None, provenance={"dynamics": {"name": "SGD"}})
+
+
+def test_runs_of_replicas_are_compared(runs):
+    """As `evolve` makes them: the table has their mean, the legend their number."""
+    case, ts = linear_neuron(), np.linspace(0, 1, 5)
+    many = wf.init(case.functional.problem).sample(jax.random.key(0), 3, replicas=2)
+    both = wf.compare(flow=runs["flow"], many=wf.evolve(wf.GradientDescent(case.functional, 0.05), many, ts))
+    assert f"{both.runs['many']['risk'][-1].mean():.4e}" in both.table()
+    assert both.plot().axes[1].lines[0].get_label() == "many, 2 replicas"
+
+
+REPLICAS = np.array([np.arange(1.0, 12.0), np.arange(2.0, 13.0), np.full(11, 5.0)])  # (times, 11 replicas)
+
+
+def test_replicas_are_a_median_and_a_band():
+    """Of 1, …, 11 the median is 6 and the 10 % and 90 % quantiles 2 and 10; of three the ends are drawn."""
+    single, many, few = run_of([8.0, 4.0, 2.0]), run_of(REPLICAS), run_of(REPLICAS[:, :3])
+    figure = wf.compare(single=single, many=many, few=few).plot()
+    lines = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}
+    assert list(lines) == ["single", "many, 11 replicas", "few, 3 replicas"]
+    np.testing.assert_allclose(lines["many, 11 replicas"], [6, 7, 5])
+    edges = [band.get_paths()[0].vertices[:, 1] for band in figure.axes[0].collections]
+    assert [(edge.min(), edge.max()) for edge in edges] == [(2, 11), (1, 5)]
+
+
+def test_gaps_of_replicas():
+    single, many = run_of([8.0, 4.0, 2.0]), run_of(REPLICAS)
+    gap = wf.compare(single=single, many=many).gap("many")
+    np.testing.assert_allclose(gap, np.abs(REPLICAS - np.array([[8.0], [4.0], [2.0]])))
+    back = wf.compare(many=many, single=single)
+    np.testing.assert_allclose(back.gap("single"), np.abs(np.array([8.0, 4.0, 2.0]) - REPLICAS.mean(axis=1)))
+    assert "5.0000e+00" in back.table()
+
+
+def test_a_replica_that_diverged_does_not_hide_the_others():
+    broken = REPLICAS.copy()
+    broken[1:, 0] = np.inf
+    low, middle, high = band(broken)
+    assert np.isfinite([low, middle, high]).all() and middle[1] == np.median(broken[1, 1:])
+    assert np.isnan(band(np.full((2, 3), np.nan))[1]).all()
+
+
+def test_a_notebook_shows_replicas():
+    for shown in (run_of(REPLICAS)._repr_html_(), wf.compare(a=run_of(REPLICAS))._repr_html_()):
+        assert "over replicas" in shown
+    with pytest.raises(ValueError, match=r"\(3,\) or \(3, replicas\), got \(3, 2, 2\)"):
+        wf.compare(a=run_of(np.ones((3, 2, 2)))).plot()

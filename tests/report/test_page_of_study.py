@@ -8,24 +8,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spec.examples import EXAMPLES
 from wellformed import text_of, well_formed
 from wideflow.page.numbers import plus_minus, short
+from wideflow.page.parts import equation
 from wideflow.references import REFERENCES
 from wideflow.report import words
 from wideflow.report.curves import gaps, risks
+from wideflow.report.drawing import Shown
 from wideflow.report.page_of_studies import page as page_of_studies
 from wideflow.report.page_of_studies import side_by_side
 from wideflow.report.page_of_study import write_report
-from wideflow.spec import forms
-from wideflow.spec.dynamics import Dynamics
-from wideflow.spec.places import places
-from wideflow.spec.problem import Activation, ActivationName, Loss
+from wideflow.spec.kinds import Activation
 from wideflow.spec.reading import read
 from wideflow.study.build import build
+from wideflow.study.cases import Case
 from wideflow.study.folder import StudyFolder
 from wideflow.study.groups import grouped
 from wideflow.study.perform import in_precision
-from wideflow.study.study import conduct, reopened
+from wideflow.study.study import reopened, run_study
+from wideflow.vocabulary.activations import ACTIVATIONS
+from wideflow.vocabulary.methods import METHODS
 
 SPEC = """
 title = "A <small> study & its page"
@@ -69,7 +72,7 @@ def done(tmp_path_factory):
     spec = read(SPEC)
     place = StudyFolder(tmp_path_factory.mktemp("study") / "small")
     with in_precision(spec):
-        found = conduct(build(spec, Path()), place, progress=False)
+        found = run_study(build(spec, Path()), place, progress=False)
     write_report(found)
     return found
 
@@ -114,9 +117,9 @@ def test_the_figures_are_files_too(done):
 def test_what_is_drawn_is_what_was_seen(done):
     """Lines are means over seeds and bands one standard deviation; gaps are to the limit's own risk."""
     groups = grouped(done.study.cases, done.runs)
-    axes = risks(groups).figure.axes[0]
+    axes = risks(Shown(groups))[0].figure.axes[0]
     lines = {line.get_label(): line.get_ydata() for line in axes.lines}
-    far = {line.get_label(): line.get_ydata() for line in gaps(groups).figure.axes[0].lines}
+    far = {line.get_label(): line.get_ydata() for line in gaps(Shown(groups))[0].figure.axes[0].lines}
     limit = np.asarray(done.runs["limit"]["risk"])
     bands = iter(axes.collections)
     for group in groups:
@@ -140,13 +143,50 @@ def test_studies_side_by_side(done):
     assert well_formed(made) and "The specs are the same." in made
 
 
+def methods_of_examples():
+    """Every entry of the dynamics of all examples, by its method."""
+    return [(spec, method) for spec in map(read, EXAMPLES.values()) for method in spec.dynamics]
+
+
 def test_every_method_activation_and_loss_has_its_words():
     """One that had none would be found out when the runs are done, and their report is to be written."""
-    methods = {forms.tag_value(p.table, "method") for p in places() if p.form.tag == "method"}
-    assert methods == set(words._METHOD) and Dynamics is not None
-    for name in ActivationName.__args__:
-        assert words.phi(Activation(name=name, degree=2, knots=[[0.0, 0.0], [1.0, 1.0]]))
-    assert set(Loss.model_fields["name"].annotation.__args__) == set(words._LOSS)
+    found = methods_of_examples()
+    assert {method.method for _, method in found} == set(METHODS)
+    for _, method in found:
+        case = Case(method, "0", method.called, method.widths[0], 1.0, None, 0)
+        for deep in (False, True):
+            formula, said = words.method(case, method.widths, ["α = 1"], method.repeats, deep)
+            assert equation(formula) and said
+    for name in ACTIVATIONS:
+        assert equation(words.phi(Activation(name=name, degree=2, knots=[[0.0, 0.0], [1.0, 1.0]])))
+    for spec in map(read, EXAMPLES.values()):
+        assert equation(words.loss(spec)) and equation(words.target(spec) or "x") and words.start(spec)
+
+
+def words_of(**fields):
+    """(equation, words) of one entry of the dynamics."""
+    shown = "\n".join(f"{key} = {value}" for key, value in fields.items())
+    method = read(SPEC + "\n[[dynamics]]\n" + shown).dynamics[-1]
+    case = Case(method, "0", method.called, method.widths[0], 1.0, None, 0)
+    return words.method(case, method.widths, ["α = 1"], method.repeats)
+
+
+def test_what_is_said_of_noise():
+    langevin = dict(method='"langevin"', step=0.1, width=7)
+    formula, said = words_of(beta=20.0, decay=0.3, **langevin)
+    assert r"\sqrt{2\eta/\beta}" in formula
+    assert said == "noisy gradient descent (Langevin); n = 7, α = 1, η = 0.1, β = 20, λ = 0.3"
+    formula, said = words_of(beta="inf", **langevin)
+    assert r"\sqrt" not in formula and "without noise" in said and "β = ∞" in said
+    _, said = words_of(beta="{ start = 1, end = 100, over = 0.5 }", noise_on='["w1", "a"]', **langevin)
+    assert "β from 1 to 100 by t = 0.5 (geometric)" in said and "noise on = w1, a" in said
+
+
+def test_what_is_said_of_densities_and_optimisers():
+    formula, said = words_of(method='"grid_flow"', grid="{ low = -1, high = [1, 2], cells = 10 }")
+    assert r"\Delta" not in formula and "without noise; 100 cells, α = 1" in said
+    formula, said = words_of(method='"optax"', optimiser='"lion"', step=0.1, width=7)
+    assert r"\mathrm{sign}" in formula and "n = 7" in said
 
 
 def test_play_slider_and_quiet_in_a_browser(done, browser_page, tmp_path):
@@ -166,4 +206,8 @@ def test_play_slider_and_quiet_in_a_browser(done, browser_page, tmp_path):
     tab.page.screenshot(path=tmp_path / "report.png", full_page=True)
     assert len(tab.page.pdf()) > 10_000
     assert tab.open(done.folder.report, width=400).overflow() == 0
+    fits = "Array.from(document.images, i => i.getBoundingClientRect().right <= window.innerWidth)"
+    assert all(tab.page.evaluate(fits))  # no figure is cut, and none needs to be scrolled
+    boxes = "Array.from(document.querySelectorAll('.wf-table .wf-box'), b => getComputedStyle(b).overflowX)"
+    assert set(tab.page.evaluate(boxes)) == {"auto"}
     assert not tab.trouble and not tab.outside(), tab.trouble

@@ -219,7 +219,108 @@ work = 1e6
 alpha = 2
 """
 
+DENSITIES = """\
+precision = "float64"
+[problem]
+x = { law = "gaussian", d = 5 }
+target = { kind = "single_index", link = "erf" }
+neuron = { activation = "erf", output = "unit" }
+reduced = true
+[start]
+w = 0.8
+[risk]
+expectation = { way = "sample", m = 64 }
+[times]
+end = 1.0
+count = 3
+[[dynamics]]
+name = "density"
+method = "grid_flow"
+beta = 20
+decay = 0.1
+tol = 1e-4
+max_steps = 10_000
+alpha = [1, 2]
+grid = { low = [-3, 0], high = [3, 3], cells = [24, 12] }
+[[dynamics]]
+name = "movements"
+method = "jko"
+step = 0.1
+beta = 20
+epsilon = 0.5
+tol = 1e-4
+grid = { low = [-3, 0], high = [3, 3], cells = 12 }
+[[dynamics]]
+name = "mirror"
+method = "fisher_rao"
+step = 0.05
+beta = 20
+decay = 0.1
+[dynamics.grid]
+low = [-3, 0]
+high = 3
+cells = [12, 12]
+[[dynamics]]
+name = "annealed"
+method = "langevin"
+step = 0.05
+noise_on = "s"
+width = 16
+[dynamics.beta]
+start = 1
+end = 100
+over = 0.5
+kind = "power"
+power = 3
+"""
+
+MASSES = """\
+[problem]
+x = { law = "gaussian", d = 2 }
+target = { kind = "single_index", link = "tanh" }
+neuron = "tanh"
+[start]
+a = { law = "rademacher" }
+[risk]
+expectation = { way = "sample", m = 64 }
+[times]
+end = 1
+count = 3
+[[dynamics]]
+method = "jko"
+step = 0.25
+width = 12
+[[dynamics]]
+method = "fisher_rao"
+step = 0.1
+width = 12
+alpha = "sqrt(n)"
+seeds = 2
+[[dynamics]]
+method = "wasserstein_fisher_rao"
+step = 0.1
+reaction = 2
+decay = 0.01
+width = 12
+[[dynamics]]
+method = "birth_death"
+step = 0.1
+reaction = 0.5
+beta = 50
+width = 12
+seeds = 2
+[[dynamics]]
+method = "optax"
+optimiser = "momentum"
+step = 0.01
+batch = 8
+one_pass = true
+width = 12
+"""
+
 EXAMPLES = {
+    "densities": DENSITIES,
+    "masses": MASSES,
     "neuron": NEURON,
     "teacher": TEACHER,
     "classes": CLASSES,

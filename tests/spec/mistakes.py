@@ -1,12 +1,68 @@
 """One mistake each: how it is made in an example, the field it is reported at, and what is said of it."""
 
-from spec.examples import CLASSES, DATA, NEURON, TEACHER
+from spec.examples import CLASSES, DATA, DENSITIES, MASSES, NEURON, TEACHER
 
 # The text of the example that is replaced, by what, the field, and what is said of it.
 CASES = {
     "unknown key": (NEURON, "seeds = 5", "seedz = 5", "dynamics.wide.seedz", "did you mean 'seeds'?"),
     "unknown at the top": (NEURON, "seed = 3", "sede = 3", "sede", "did you mean 'seed'? Allowed: title"),
     "a key of elsewhere": (NEURON, "seed = 3", "batch = 3", "batch", "'batch' is a key of dynamics.*"),
+    "a width of a density": (
+        DENSITIES,
+        "epsilon = 0.5",
+        "width = 3",
+        "dynamics.movements.width",
+        "has no width: give either grid or width",
+    ),
+    "seeds of a density": (
+        DENSITIES,
+        "epsilon = 0.5",
+        "seeds = 3",
+        "dynamics.movements.seeds",
+        "the same for every seed",
+    ),
+    "a scale without a width": (
+        DENSITIES,
+        "epsilon = 0.5",
+        'alpha = "sqrt(n)"',
+        "dynamics.movements.alpha",
+        "needs a width n",
+    ),
+    "blur of neurons": (
+        MASSES,
+        "step = 0.25",
+        "epsilon = 1.0\nstep = 0.25",
+        "dynamics.jko.epsilon",
+        "for densities: give a grid",
+    ),
+    "one cell": (
+        DENSITIES,
+        "cells = [24, 12]",
+        "cells = 1",
+        "dynamics.density.grid.cells",
+        "a whole number >= 2",
+    ),
+    "a method that has no such field": (
+        MASSES,
+        "reaction = 2\n",
+        "beta = 3\nreaction = 2\n",
+        "dynamics.wasserstein_fisher_rao.beta",
+        'it goes with "langevin" or "grid_flow"',
+    ),
+    "a schedule": (
+        DENSITIES,
+        "end = 100",
+        "end = -1",
+        "dynamics.annealed.beta.end",
+        "a number > 0, got -1",
+    ),
+    "an optimiser": (
+        MASSES,
+        '"momentum"',
+        '"momentun"',
+        "dynamics.optax.optimiser",
+        'did you mean "momentum"?',
+    ),
     "inline table": (NEURON, "d = 50", "dd = 50", "problem.x.dd", "did you mean 'd'?"),
     "of another kind": (
         NEURON,

@@ -68,6 +68,11 @@ def value_for(form, default=None):
     raise AssertionError(f"no value for {form.annotation}")
 
 
+GRID = "{low=-1.0, high=1.0, cells=4}"
+# Options of densities, that neurons do not have: a grid has to be there first.
+ON_GRID = {("Jko", "epsilon"), ("FisherRao", "beta")}
+
+
 def toml(value):
     """A value as one would type it; inline tables are TOML too."""
     if isinstance(value, dict):
@@ -92,6 +97,8 @@ def test_every_field_is_reached(place, key):
     before = there(place)
     if place.name == "times":
         before += [f"times={toml(BESIDE.get(name, {'at': [0, 1]}))}"]
+    if (place.table.__name__, key) in ON_GRID:
+        before += [f"dynamics.0.grid={GRID}"]
     spec = read(NEURON, changes=[*before, f"{name}={toml(value)}"])
     found = spec
     for part in parsed(name):

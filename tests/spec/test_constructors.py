@@ -1,4 +1,5 @@
-"""A spec is the public face of the library's constructors: the same names, the same defaults."""
+"""A spec is the public face of the library's constructors: the same names, the same defaults. Tables made of
+rows of the vocabulary have all that their rows have; the others are held against their constructors."""
 
 import inspect
 from typing import get_args
@@ -8,37 +9,34 @@ import pytest
 import wideflow as wf
 from wideflow import parametrisations
 from wideflow.problems import activations
-from wideflow.problems.losses import LOSSES
-from wideflow.spec import dynamics, forms, problem, start, study
+from wideflow.spec import dynamics, forms, kinds, problem, start, study
 from wideflow.spec.places import places
+from wideflow.vocabulary.laws import LAWS
+from wideflow.vocabulary.losses import LOSSES
+from wideflow.vocabulary.marginals import MARGINALS
+from wideflow.vocabulary.methods import METHODS
+from wideflow.vocabulary.targets import TARGETS
 
-# The constructor that each table stands for, and the fields that are the study's own: what a method is
-# called, on which networks it is run, and what is done to them before.
-RUN = {"name", "start", "width", "alpha", "parametrisation", "seeds", "linearised"}
+# The rows that tables are made of.
+ROWS = {
+    table: words[name]
+    for words, tables in (
+        (LAWS, problem.LAW_TABLES),
+        (TARGETS, problem.TARGET_TABLES),
+        (MARGINALS, start.MARGINAL_TABLES),
+        (METHODS, dynamics.METHOD_TABLES),
+    )
+    for name, table in tables.items()
+}
+# The constructor that each other table stands for, and the fields that are the study's own.
 MIRRORS = {
-    problem.GaussianX: (wf.Gaussian, set()),
-    problem.SphereX: (wf.Sphere, set()),
-    problem.TwoGaussiansX: (wf.two_gaussians, set()),
-    problem.SingleIndex: (wf.single_index, set()),
-    problem.Teacher: (wf.teacher, set()),
-    problem.HermiteTarget: (wf.hermite, set()),
-    problem.PolynomialTarget: (wf.polynomial, set()),
     problem.Neuron: (wf.Neuron, set()),
     problem.Problem: (wf.Problem, {"reduced"}),
-    start.NormalLaw: (wf.Normal, set()),
-    start.UniformLaw: (wf.Uniform, set()),
-    start.SignsLaw: (wf.Signs, set()),
-    start.ConstantLaw: (wf.Constant, set()),
     start.ParticlesStart: (wf.init, {"mirrored"}),
     start.MLPStart: (wf.MLP, {"centred"}),
     start.CNNStart: (wf.CNN, {"centred"}),
-    dynamics.Limit: (wf.limit, {"name", "start"}),
-    dynamics.GradientFlow: (wf.GradientFlow, RUN),
-    dynamics.GradientDescent: (wf.GradientDescent, RUN),
-    dynamics.SGD: (wf.SGD, RUN),
-    dynamics.Langevin: (wf.Langevin, RUN),
-    dynamics.Adam: (wf.Adam, RUN),
-    dynamics.KernelFlow: (wf.KernelFlow, RUN),
+    kinds.Annealing: (wf.Annealing, set()),
+    dynamics.Grid: (wf.on_grid, set()),
     study.ClosedForm: (wf.ClosedForm, set()),
     study.Quadrature: (wf.Quadrature, set()),
     study.Sample: (wf.Sample, set()),
@@ -49,9 +47,9 @@ OWN = {study.Spec, study.Times, study.Observe, study.Auto, dynamics.Exponents, p
 OWN |= {problem.Activation, problem.Loss}
 # Where the spec chooses another default than the library, and why.
 OTHERWISE = {
-    (dynamics.Limit, "probes"): "a study draws clouds of points",
     (start.MLPStart, "activation"): "that of the problem's neuron",
     (start.CNNStart, "activation"): "that of the problem's neuron",
+    (problem.Problem, "neuron"): "its activation is the default of every start",
     (study.Risk, "expectation"): "auto is the library's None",
 }
 TAGS = {place.table: place.form.tag for place in places()}
@@ -63,17 +61,33 @@ FIELDS = [
 ]
 
 
-def test_every_table_mirrors_a_constructor_or_is_the_studys_own():
-    assert set(MIRRORS) | OWN == {place.table for place in places()}
-    assert not set(MIRRORS) & OWN
+def test_every_table_is_of_a_row_or_mirrors_a_constructor_or_is_the_studys_own():
+    kinds_of = [set(ROWS), set(MIRRORS), OWN]
+    assert set().union(*kinds_of) == {place.table for place in places()}
+    assert sum(map(len, kinds_of)) == len(set().union(*kinds_of))
+
+
+@pytest.mark.parametrize("table", ROWS, ids=lambda table: table.__name__)
+def test_a_table_has_the_options_of_its_row(table):
+    """With their defaults and meanings, in order, after what all tables of its kind have."""
+    word, base = ROWS[table], set(table.__base__.model_fields)
+    own = [key for key in table.model_fields if key not in base - {o.name for o in word.options}]
+    assert own[-len(word.options) :] == [option.name for option in word.options]
+    for option in word.options:
+        info = table.model_fields[option.name]
+        assert info.is_required() == option.required and info.description == option.meaning
+        if not option.required:
+            assert plain(info.get_default(call_default_factory=True)) == option.default
 
 
 @pytest.mark.parametrize("table, key", FIELDS, ids=[f"{t.__name__}-{k}" for t, k in FIELDS])
 def test_a_field_is_a_parameter_with_the_same_default(table, key):
     parameter = inspect.signature(MIRRORS[table][0]).parameters[key]
     info = table.model_fields[key]
+    if (table, key) in OTHERWISE:
+        return
     assert info.is_required() == (parameter.default is inspect.Parameter.empty)
-    if not info.is_required() and (table, key) not in OTHERWISE:
+    if not info.is_required():
         assert plain(info.get_default(call_default_factory=True)) == plain(parameter.default)
 
 
@@ -81,13 +95,13 @@ def plain(default):
     """A table or object with nothing but a name, as that name."""
     if isinstance(default, problem.Activation | problem.Loss):
         return default.name
-    return next((name for name, loss in LOSSES.items() if isinstance(default, loss)), default)
+    return next((n for n, word in LOSSES.items() if isinstance(default, word.constructor())), default)
 
 
 def test_what_the_studys_own_fields_are_not():
-    """A field that is the study's own is none of the constructor's, but for the start of a limit."""
+    """A field that is the study's own is none of the constructor's."""
     for table, (constructor, own) in MIRRORS.items():
-        assert own & set(inspect.signature(constructor).parameters) <= {"start"}, table
+        assert not own & set(inspect.signature(constructor).parameters), table
 
 
 def choices(table, key):
@@ -114,7 +128,9 @@ def test_activations_are_those_of_the_library():
 
 def test_losses_are_those_of_the_library():
     assert choices(problem.Loss, "name") == set(LOSSES)
-    assert "delta" in inspect.signature(LOSSES["huber"]).parameters
+    assert {o.name for word in LOSSES.values() for o in word.options} == set(problem.Loss.model_fields) - {
+        "name"
+    }
 
 
 def test_choices_of_words_are_those_of_the_library():

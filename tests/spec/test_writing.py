@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from spec.examples import EXAMPLES
 from wideflow.spec import forms
 from wideflow.spec.base import Listed, Said
+from wideflow.spec.dynamics import METHOD_TABLES, Measure
 from wideflow.spec.reading import read
 from wideflow.spec.study import Spec, Times
 from wideflow.spec.writing import written
+from wideflow.vocabulary.methods import METHODS
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 
@@ -60,9 +62,23 @@ def tables(table):
         return ways_to_say_when()
     fields = {k: any_of(forms.of(table, k).annotation) for k in table.model_fields}
     needed = {k for k, info in table.model_fields.items() if info.is_required()}
+    if issubclass(table, Measure):
+        neurons, density = OF_DENSITIES[table], {"width", "seeds", "alpha"}
+        return st.one_of(_table(fields, needed, neurons), _table(fields, needed | {"grid"}, density))
+    return _table(fields, needed, set())
+
+
+# Fields that neurons do not have: the grid, and options that go with it.
+OF_DENSITIES = {
+    table: {"grid"} | {option.name for option in METHODS[name].options if option.on_grid}
+    for name, table in METHOD_TABLES.items()
+}
+
+
+def _table(fields, needed, left_out):
     return st.fixed_dictionaries(
         {k: v for k, v in fields.items() if k in needed},
-        optional={k: v for k, v in fields.items() if k not in needed},
+        optional={k: v for k, v in fields.items() if k not in needed | left_out},
     )
 
 

@@ -14,8 +14,8 @@ import wideflow as wf
 
 PROBLEM = wf.Problem(x=wf.Gaussian(1), target=wf.single_index("erf"), neuron=wf.Neuron("erf"))
 LAWS = {
-    "normal": (wf.Normal(0.3, 0.7), stats.norm(0.3, 0.7)),
-    "uniform": (wf.Uniform(-1.0, 2.0), stats.uniform(-1.0, 3.0)),
+    "normal": (wf.laws.Normal(0.3, 0.7), stats.norm(0.3, 0.7)),
+    "uniform": (wf.laws.Uniform(-1.0, 2.0), stats.uniform(-1.0, 3.0)),
 }
 
 
@@ -47,7 +47,11 @@ def test_reduced_law():
 
 @pytest.mark.parametrize("name", ["signs", "constant", "zero spread"])
 def test_atoms_fall_into_their_cells(name):
-    law = {"signs": wf.Signs(1.0), "constant": wf.Constant(1.0), "zero spread": wf.Normal(1.0, 0.0)}[name]
+    law = {
+        "signs": wf.laws.Rademacher(1.0),
+        "constant": wf.laws.Constant(1.0),
+        "zero spread": wf.laws.Normal(1.0, 0.0),
+    }[name]
     grid = on(wf.init(PROBLEM, a=law, w=0.8))
     along = np.asarray(grid.mass.sum(1))
     at = np.searchsorted(np.linspace(-5, 6, 41), 1.0) - 1
@@ -70,7 +74,7 @@ def test_a_function_and_a_cloud():
 
 
 def test_it_predicts_as_its_particles_do():
-    grid = on(wf.init(PROBLEM, a=wf.Normal(1.0, 0.3), w=wf.Normal(0.5, 0.8)))
+    grid = on(wf.init(PROBLEM, a=wf.laws.Normal(1.0, 0.3), w=wf.laws.Normal(0.5, 0.8)))
     x = jnp.linspace(-2, 2, 7)[:, None]
     f = np.array(
         [
@@ -91,7 +95,7 @@ def test_it_predicts_as_its_particles_do():
 
 def test_moments_and_draws():
     """E and Cov of draws within 5 standard errors; the cells' own spread is h²/12."""
-    grid = on(wf.init(PROBLEM, a=wf.Normal(0.5, 0.7), w=0.8))
+    grid = on(wf.init(PROBLEM, a=wf.laws.Normal(0.5, 0.7), w=0.8))
     draws = np.asarray(grid.sample(jax.random.key(1), 40_000).theta)
     mean, cov = np.asarray(grid.mean()), np.asarray(grid.covariance())
     assert (np.abs(draws.mean(0) - mean) < 5 * np.sqrt(np.diag(cov) / 40_000)).all()

@@ -11,8 +11,8 @@ import wideflow as wf
 from wideflow.states.marginals import Isotropic, Panels, Radius
 
 MARGINALS = {
-    "normal": (wf.Normal(0.5, 2.0), stats.norm(0.5, 2.0)),
-    "uniform": (wf.Uniform(-1.0, 3.0), stats.uniform(-1, 4)),
+    "normal": (wf.laws.Normal(0.5, 2.0), stats.norm(0.5, 2.0)),
+    "uniform": (wf.laws.Uniform(-1.0, 3.0), stats.uniform(-1, 4)),
     "radius": (Radius(1.5, 9.0), stats.chi(9, scale=0.5)),
     "isotropic": (Isotropic(2.0), stats.norm(0, 2.0)),
 }
@@ -66,7 +66,7 @@ def test_low_discrepancy_points_beat_samples():
     exact = float(np.asarray(nodes.weights) @ (np.tanh(a + 0.3) * s**2 + r))
     errors = {n: [abs(q(start.points(n, seed=k)) - exact) for k in range(16)] for n in (64, 256, 1024)}
     rms = [np.sqrt(np.mean(np.square(errors[n]))) for n in errors]
-    assert wf.fit_slope(list(errors), rms, 0.18 * np.array(rms)).value < -0.6  # 0.09 its bar
+    assert wf.diagnostics.fit_slope(list(errors), rms, 0.18 * np.array(rms)).value < -0.6  # 0.09 its bar
     drawn = [abs(q(start.sample(jax.random.key(k), 1024)) - exact) for k in range(8)]
     assert rms[-1] < 0.3 * np.sqrt(np.mean(np.square(drawn)))
 

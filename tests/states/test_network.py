@@ -28,7 +28,7 @@ def as_network(particles, family, parametrisation):
     a, w, b = particles.parts
     hidden = Weights(w, b)
     last = Weights(a[:, None] if a.ndim == 1 else a.T, None if b is None else jnp.zeros(1))
-    return wf.Network((hidden, last), family, particles.n, parametrisation)
+    return wf.types.Network((hidden, last), family, particles.n, parametrisation)
 
 
 @pytest.mark.parametrize("exponent", [1.0, 0.5, 0.75])
@@ -151,7 +151,7 @@ def test_the_linearisation_is_the_tangent():
     """Its gap is of second order in the distance from θ₀, and it stays a line."""
     net, x = wf.MLP(3, 2, "tanh").sample(KEY, 12), jax.random.normal(KEY, (5, 3))
     step = jax.tree.map(jnp.ones_like, net.parts)
-    line = lambda s: wf.Linearisation(net, net.moved(step, s).parts)(x)
+    line = lambda s: wf.kernels.Linearisation(net, net.moved(step, s).parts)(x)
     gap = [np.abs(line(s) - net.moved(step, s)(x)).max() for s in (1e-2, 5e-3)]
     assert 1.9 < np.log2(gap[0] / gap[1]) < 2.1  # second order; the third order term is 1 % of it
     np.testing.assert_allclose(line(0.3) - line(0.2), line(0.2) - line(0.1), rtol=1e-8)
@@ -201,7 +201,7 @@ def test_rates_for_another_optimiser_are_told():
 def test_the_parametrisation_of_a_network_answers_too():
     for dtype in (jnp.float32, jnp.float64):
         rule = wf.MLP(4, 2, "tanh").sample(KEY, 4, "mup", dtype=dtype).parametrisation
-        assert rule.regime().verdict == "feature" and rule.exponents().r == 0.0
+        assert rule.regime().verdict == "feature-learning" and rule.exponents().r == 0.0
         assert rule.equivalent(wf.Parametrisation.mup(2))
 
 
@@ -217,7 +217,7 @@ BAD = [
     (lambda: wf.MLP(3, bias=True), "standard deviation"),
     (lambda: wf.CNN(8), "height, width, channels"),
     (lambda: wf.tangent_kernel(wf.MLP(3), np.ones((2, 3))), "sample"),
-    (lambda: wf.coupled(problem(), wf.MLP(4).sample(KEY, 4), TS), "coupled needs a risk"),
+    (lambda: wf.diagnostics.coupled(problem(), wf.MLP(4).sample(KEY, 4), TS), "coupled needs a risk"),
     (lambda: wf.MLP(3).sample(KEY, 4)(np.zeros(3)), "x\\[None\\]"),
     (lambda: wf.MLP(0), "MLP\\(d\\)"),
     (lambda: wf.MLP(3, 0), "MLP\\(depth\\)"),

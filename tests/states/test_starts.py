@@ -47,10 +47,10 @@ def test_defaults():
 
 # law, mean, variance, fourth moment over variance²
 MARGINALS = [
-    (wf.Normal(1.5, 0.5), 1.5, 0.25, 3.0),
-    (wf.Uniform(-1.0, 3.0), 1.0, 16 / 12, 1.8),
-    (wf.Signs(2.0), 0.0, 4.0, 1.0),
-    (wf.Constant(0.7), 0.7, 0.0, 1.0),
+    (wf.laws.Normal(1.5, 0.5), 1.5, 0.25, 3.0),
+    (wf.laws.Uniform(-1.0, 3.0), 1.0, 16 / 12, 1.8),
+    (wf.laws.Rademacher(2.0), 0.0, 4.0, 1.0),
+    (wf.laws.Constant(0.7), 0.7, 0.0, 1.0),
     (lambda key, shape: jax.random.exponential(key, shape), 1.0, 1.0, 9.0),
 ]
 
@@ -61,9 +61,9 @@ def test_marginals(law, mean, variance, fourth):
     theta = np.asarray(wf.init(problem(output="unit"), w=law).sample(jax.random.key(2), N).theta)
     assert theta.shape == (N, 4)
     check_moments(theta, mean, variance, fourth)
-    if isinstance(law, wf.Signs):
+    if isinstance(law, wf.laws.Rademacher):
         assert set(np.unique(theta)) == {-2.0, 2.0}
-    if isinstance(law, wf.Uniform):
+    if isinstance(law, wf.laws.Uniform):
         assert theta.min() >= -1 and theta.max() <= 3
 
 
@@ -75,7 +75,7 @@ def test_custom_neuron():
 
 
 def test_several_outputs():
-    law = wf.init(problem(outputs=3), a=wf.Signs())
+    law = wf.init(problem(outputs=3), a=wf.laws.Rademacher())
     assert law.D == 7
     theta = np.asarray(law.sample(jax.random.key(0), 50).theta)
     assert set(np.unique(theta[:, :3])) == {-1.0, 1.0} and abs(theta[:, 3:]).max() != 1
@@ -84,7 +84,7 @@ def test_several_outputs():
 def test_widths_are_nested():
     """Particle j depends on (key, j) only."""
     drawn = lambda key, shape: jax.random.normal(key, shape)
-    law = wf.init(problem(bias=True), a=wf.Signs(), w=wf.Uniform(), b=drawn)
+    law = wf.init(problem(bias=True), a=wf.laws.Rademacher(), w=wf.laws.Uniform(), b=drawn)
     narrow, wide = (law.sample(jax.random.key(1), n) for n in (3, 40))
     assert np.array_equal(narrow.theta, wide.theta[:3])
     assert not np.array_equal(narrow.theta[0], narrow.theta[1])
@@ -92,7 +92,9 @@ def test_widths_are_nested():
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_dtype(dtype):
-    p = wf.init(problem(), a=wf.Signs(), w=wf.Uniform()).sample(jax.random.key(0), 3, alpha=2, dtype=dtype)
+    p = wf.init(problem(), a=wf.laws.Rademacher(), w=wf.laws.Uniform()).sample(
+        jax.random.key(0), 3, alpha=2, dtype=dtype
+    )
     assert p.theta.dtype == p.weights.dtype == p.alpha.dtype == p.dtype == dtype
     assert p(np.ones((2, 4))).dtype == dtype
 
@@ -111,7 +113,7 @@ def test_parts_join_to_theta():
 def test_whole_numbers_become_floats():
     p = wf.Particles([[1, 2], [3, 4]], weights=[0, 1], alpha=2, neuron=wf.Neuron("relu"))
     assert p.dtype == jnp.float64
-    assert np.array_equal(p([[1], [-1]]), [2 * 3 * 4, 0])
+    assert np.array_equal(p(np.array([[1.0], [-1.0]])), [2 * 3 * 4, 0])
 
 
 def test_mirrored_neurons_start_at_zero():

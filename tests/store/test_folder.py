@@ -145,7 +145,7 @@ def test_a_file_that_is_no_manifest(saved, content):
 
 def test_a_sealed_manifest_of_something_else(saved):
     record = folder.read(saved)
-    for change, told in [({"kind": "sweep"}, "'sweep' of format 1"), ({"format": 99}, "'run' of format 99")]:
+    for change, told in [({"kind": "sweep"}, "'sweep' of format 2"), ({"format": 99}, "'run' of format 99")]:
         folder.commit(saved, record | change)
         with pytest.raises(ValueError, match=told):
             wf.load(saved)
@@ -229,7 +229,7 @@ def test_a_write_that_fails_changes_nothing(saved, monkeypatch, operation):
 
 
 def test_one_writer_at_a_time(saved):
-    with folder.held(saved):
+    with folder.lock(saved):
         with pytest.raises(folder.InUseError, match="another run that is still going on"):
             wf.evolve(**CASES["GradientDescent"].call(2), checkpoint=saved)
         with pytest.raises(folder.InUseError):
@@ -250,7 +250,7 @@ def test_reading_while_another_process_writes(saved, monkeypatch):
                 "final": run_module.put_state(saved, "final", newer.final),
                 "segments": [run_module.put_rows(saved, "rows-00000", newer.rows)],
             }
-            folder.commit(saved, record)
+            folder.commit(saved, record | {"uniform": True})
         return verified(*args)
 
     monkeypatch.setattr(folder, "verified", late)

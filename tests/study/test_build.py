@@ -9,6 +9,8 @@ import pytest
 
 import wideflow as wf
 from study.specs import spec, study
+from wideflow.dynamics import optimisers
+from wideflow.report.words import data_notes
 from wideflow.store.records import fingerprint
 from wideflow.study import parts
 from wideflow.study.build import NotBuiltError, located
@@ -72,10 +74,10 @@ PARTS = {
         [f"problem.neuron={{activation={{name='piecewise_linear',knots={KNOTS}}},output='unit'}}"],
         lambda: wf.Neuron(wf.activation("piecewise_linear", knots=KNOTS), output="unit"),
     ),
-    "squared": ("loss", [], lambda: wf.Squared()),
-    "huber": ("loss", ["problem.loss={name='huber',delta=0.5}"], lambda: wf.Huber(0.5)),
-    "logistic": ("loss", ["problem.loss=logistic"], lambda: wf.Logistic()),
-    "cross entropy": ("loss", ["problem.loss=cross_entropy"], lambda: wf.SoftmaxCrossEntropy()),
+    "squared": ("loss", [], lambda: wf.losses.Squared()),
+    "huber": ("loss", ["problem.loss={name='huber',delta=0.5}"], lambda: wf.losses.Huber(0.5)),
+    "logistic": ("loss", ["problem.loss=logistic"], lambda: wf.losses.Logistic()),
+    "cross entropy": ("loss", ["problem.loss=cross_entropy"], lambda: wf.losses.SoftmaxCrossEntropy()),
 }
 
 
@@ -89,14 +91,14 @@ def test_a_part_of_the_problem_is_that_of_the_constructor(name):
 
 def test_the_problem_is_made_of_its_parts():
     made = study("problem.loss={name='huber',delta=0.5}", "problem.noise=0.1")
-    assert_same(made.whole, problem(loss=wf.Huber(0.5), noise=0.1))
+    assert_same(made.whole, problem(loss=wf.losses.Huber(0.5), noise=0.1))
     assert made.problem is made.whole
 
 
 def test_a_law_with_labels_needs_no_target():
     x = {"law": "two_gaussians", "d": 4, "delta": 0.5, "subspace": 2}
     made = study(problem={"x": x, "neuron": "erf", "loss": "logistic"})
-    by_hand = wf.Problem(x=wf.two_gaussians(4, 0.5, 2), neuron=wf.Neuron("erf"), loss=wf.Logistic())
+    by_hand = wf.Problem(x=wf.two_gaussians(4, 0.5, 2), neuron=wf.Neuron("erf"), loss=wf.losses.Logistic())
     assert_same(made.whole, by_hand)
 
 
@@ -123,11 +125,11 @@ STARTS = {
     "numbers": ({"a": 2.0, "w": 0.5}, {"a": 2.0, "w": 0.5}),
     "laws": (
         {"a": {"law": "signs", "scale": 2.0}, "w": {"law": "normal", "mean": 1.0, "sd": 0.1}},
-        {"a": wf.Signs(2.0), "w": wf.Normal(1.0, 0.1)},
+        {"a": wf.laws.Rademacher(2.0), "w": wf.laws.Normal(1.0, 0.1)},
     ),
     "more laws": (
         {"a": {"law": "constant", "value": 3.0}, "w": {"law": "uniform", "low": 0.0, "high": 1.0}},
-        {"a": wf.Constant(3.0), "w": wf.Uniform(0.0, 1.0)},
+        {"a": wf.laws.Constant(3.0), "w": wf.laws.Uniform(0.0, 1.0)},
     ),
 }
 
@@ -197,6 +199,28 @@ METHODS = {
         lambda: wf.Adam(R, 0.1, b1=0.8, b2=0.9, eps=1e-6, decay=0.3, batch=2),
     ),
     "kernel_flow": (dict(rtol=1e-7), lambda: wf.KernelFlow(R, rtol=1e-7)),
+    "langevin, annealed": (
+        dict(step=0.1, beta={"start": 1.0, "end": 9.0, "over": 2.0, "kind": "power", "power": 3.0}),
+        lambda: wf.Langevin(R, 0.1, beta=wf.Annealing(1.0, 9.0, 2.0, "power", power=3.0)),
+    ),
+    "langevin, noise on": (
+        dict(step=0.1, beta=9.0, noise_on=["w1", "a"]),
+        lambda: wf.Langevin(R, 0.1, beta=9.0, noise_on=("w1", "a")),
+    ),
+    "optax": (dict(optimiser="lion", step=0.1, batch=2), lambda: wf.Optax(R, optimisers.lion, 0.1, batch=2)),
+    "jko": (
+        dict(step=0.1, beta=9.0, decay=0.2, tol=1e-5),
+        lambda: wf.JKO(R, 0.1, beta=9.0, decay=0.2, tol=1e-5),
+    ),
+    "fisher_rao": (dict(step=0.1, decay=0.2), lambda: wf.FisherRao(R, 0.1, decay=0.2)),
+    "wasserstein_fisher_rao": (
+        dict(step=0.1, reaction=0.5, decay=0.2),
+        lambda: wf.WassersteinFisherRao(R, 0.1, reaction=0.5, decay=0.2),
+    ),
+    "birth_death": (
+        dict(step=0.1, reaction=0.5, beta=9.0, decay=0.2),
+        lambda: wf.BirthDeath(R, 0.1, reaction=0.5, beta=9.0, decay=0.2),
+    ),
     "sgd, frozen": (dict(step=0.1, linearised=True), lambda: wf.Linearised(wf.SGD(R, 0.1))),
 }
 
@@ -207,6 +231,32 @@ def test_the_dynamics_are_those_of_the_constructors(name):
     method = {"method": name.split(",")[0], "width": 4} | fields
     made = study(dynamics=[method])
     assert_same(made.dynamics(made.cases[0]), by_hand())
+
+
+# Two coordinates, a and w, on a box of 10 × 12 cells.
+FLAT = ["problem.x.d=1", "risk.expectation={way='quadrature',order=20}"]
+GRID = {"low": [-6.0, -7.0], "high": 6.0, "cells": [10, 12]}
+DENSITIES = {
+    "grid_flow": (
+        dict(beta=9.0, decay=0.2, tol=1e-4),
+        lambda risk: wf.GridFlow(risk, beta=9.0, decay=0.2, tol=1e-4),
+    ),
+    "jko": (dict(step=0.1, beta=9.0, epsilon=1.0), lambda risk: wf.JKO(risk, 0.1, beta=9.0, epsilon=1.0)),
+    "fisher_rao": (dict(step=0.1, beta=9.0), lambda risk: wf.FisherRao(risk, 0.1, beta=9.0)),
+}
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_densities_start_as_the_law_on_a_grid(name):
+    fields, by_hand = DENSITIES[name]
+    made = study(*FLAT, dynamics=[{"method": name, "grid": GRID, "alpha": [1.0, 2.0]} | fields])
+    flat = problem(x=wf.Gaussian(1))
+    assert [case.label for case in made.cases] == [f"{name.replace('_', ' ')}, α = {a}" for a in (1, 2)]
+    for case, alpha in zip(made.cases, (1.0, 2.0), strict=True):
+        assert case.width is None and not case.is_limit and case.neurons == 120
+        assert_same(made.dynamics(case), by_hand(wf.Risk(flat, wf.Quadrature(20))))
+        by_law = wf.on_grid(wf.init(flat), [-6.0, -7.0], 6.0, [10, 12], alpha=alpha)
+        assert_same(made.state(case), by_law)
 
 
 TIMES = {
@@ -269,6 +319,45 @@ WRONG = {
         ["dynamics.0={method='limit',start={mirrored=true,a={law='normal',mean=1.0}}}"],
         "dynamics.0.start.mirrored",
         "symmetric",
+    ),
+    "not of mlp": (
+        ["start={kind='mlp'}", "dynamics.0={method='birth_death',step=0.1}"],
+        "dynamics.0.method",
+        'birth_death moves neurons: it takes start.kind = "particles"',
+    ),
+    "noise of mlp": (
+        ["start={kind='mlp'}", "dynamics.0={method='langevin',step=0.1,beta=1.0,noise_on='w'}"],
+        "dynamics.0.noise_on",
+        "coordinates of neurons",
+    ),
+    "noise on nothing": (
+        ["dynamics.0={method='langevin',step=0.1,beta=1.0,noise_on='z'}"],
+        "dynamics.0",
+        "noise_on = 'z' is no coordinate",
+    ),
+    "five coordinates": (
+        ["dynamics.0={method='grid_flow',grid={low=-1,high=1,cells=4}}"],
+        "dynamics.0.grid",
+        "at most 3 coordinates, got D = 5",
+    ),
+    "box elsewhere": (
+        ["problem.x.d=1", "dynamics.0={method='grid_flow',grid={low=50,high=60,cells=4}}"],
+        "dynamics.0.grid",
+        "choose",
+    ),
+    "blur": (
+        ["problem.x.d=1", "dynamics.0={method='jko',step=0.1,epsilon=0.1,grid={low=-6,high=6,cells=10}}"],
+        "dynamics.0.grid",
+        "blurs by less than a cell",
+    ),
+    "density of a mirrored start": (
+        [
+            "problem.x.d=1",
+            "start={mirrored=true,a={law='normal',mean=1.0}}",
+            "dynamics.0={method='grid_flow',grid={low=-9,high=9,cells=4}}",
+        ],
+        "start.mirrored",
+        "the density of a mirrored start needs",
     ),
     "rule": (["risk.expectation={way='quadrature'}"], "risk", "d = 4"),
     "order": (["problem.x.d=1", "risk.expectation={way='quadrature',order=2147483648}"], "risk", "too large"),
@@ -387,6 +476,20 @@ def test_points_to_look_at_are_no_part_of_the_training_data(tmp_path):
     data = study(problem=given, folder=tmp_path)
     np.testing.assert_array_equal(points(data.whole, 3, 77)[:, 0], [0, 4, 8])
     np.testing.assert_array_equal(points(data.whole, 99, 77)[:, 0], np.arange(9))
+
+
+def test_class_names_and_missing_values_of_a_file(tmp_path):
+    """Refused with the fix in the words of a spec; read as asked, and told in the report."""
+    (tmp_path / "rows.csv").write_text("x,kind\n1,dog\n,cat\n3,cat\n", "utf-8")
+    given = {"law": "dataset", "file": "rows.csv", "target": "kind"}
+    with pytest.raises(NotBuiltError, match=r'1 of 3 rows has a missing value.*missing = "drop"'):
+        study(problem={"x": given, "neuron": "erf"}, risk={}, folder=tmp_path)
+    made = study(problem={"x": given | {"missing": "drop"}, "neuron": "erf"}, risk={}, folder=tmp_path)
+    assert made.whole.x.classes == ("cat", "dog") and made.whole.x.y.tolist() == [1, 0]
+    assert data_notes(made) == [
+        "The labels y are 2 classes by name: 0 = cat, 1 = dog.",
+        "1 of 3 rows with missing values were left out.",
+    ]
 
 
 def test_precision_is_that_of_the_spec(tmp_path):

@@ -8,17 +8,18 @@ from scipy import special, stats
 
 import wideflow as wf
 from study.specs import study
-from wideflow.states.linearisation import Linearisation
-from wideflow.study.observers import (
-    QUANTILES,
-    Cloud,
-    Feature,
+from wideflow.observables import OBSERVABLES
+from wideflow.observers import (
     NoMovement,
     Predictions,
     Value,
+    free_energy_estimate,
     kernel_movement,
+    observer,
     weight_movement,
 )
+from wideflow.states.linearisation import Linearisation
+from wideflow.study.observers import QUANTILES, Cloud, Feature, has_probes
 from wideflow.study.perform import _looked_at, observers, perform
 
 DRAW = np.random.default_rng(0)
@@ -85,13 +86,13 @@ def test_values_and_predictions_are_those_of_the_state():
 SEEN = {
     "neurons": (
         [],
-        {"kernel movement", "weight movement", "f", "cloud", "feature", "second moment", "path norm"},
+        {"kernel_movement", "weight_movement", "f", "cloud", "feature", "second_moment", "path_norm"},
     ),
     "reduced": (
         ["problem.reduced=true"],
-        {"weight movement", "f", "cloud", "feature", "second moment", "path norm"},
+        {"weight_movement", "f", "cloud", "feature", "second_moment", "path_norm"},
     ),
-    "a network": (["start={kind='mlp'}"], {"kernel movement", "weight movement", "f", "second moment"}),
+    "a network": (["start={kind='mlp'}"], {"kernel_movement", "weight_movement", "f", "second_moment"}),
 }
 
 
@@ -104,7 +105,7 @@ def test_every_state_is_looked_at_as_far_as_it_can_be(name, frozen):
     state = made.cases[0].state(made.start, made.spec.start)
     at = Linearisation(state) if frozen else state
     found = observers(made, at)
-    expected = (names - {"path norm"}) | {"kernel movement"} if frozen else names
+    expected = (names - {"path_norm"}) | {"kernel_movement"} if frozen else names
     assert set(found) == expected
     assert all(np.isfinite(fn(0.0, at)).all() for fn in found.values())
 
@@ -135,14 +136,16 @@ def test_a_feature_is_its_quantiles():
     np.testing.assert_allclose(seen, stats.norm.ppf(levels), atol=0.006)  # how far two points are apart
     # the probes of a limit stand for it, whatever the nodes beside them weigh
     nodes = particles(theta[:4], [0.5, 0.5, 0, 0])
-    np.testing.assert_allclose(feature(0.0, nodes), np.quantile(theta[2:4, 1], levels), rtol=1e-14)
+    of_probes = Feature(made.coordinates, "w1", has_probes(nodes))
+    np.testing.assert_allclose(of_probes(0.0, nodes), np.quantile(theta[2:4, 1], levels), rtol=1e-14)
 
 
 def test_probes_alone_are_drawn_of_a_limit():
     made = study()
     theta = DRAW.normal(size=(7, 5))
     limit = particles(theta, [0.5, 0.25, 0.25, 0, 0, 0, 0])
-    cloud = Cloud(made.coordinates, ("w1", "a"), "a", 3)(0.0, limit)
+    assert has_probes(limit)
+    cloud = Cloud(made.coordinates, ("w1", "a"), "a", 3, probes=True)(0.0, limit)
     np.testing.assert_array_equal(cloud[:, :2], theta[3:6, [1, 0]])
 
 
@@ -205,12 +208,12 @@ def test_the_kernel_of_a_limit_moves_as_that_of_a_wide_network(tmp_path):
         wf.GradientDescent(wf.Risk(small, wf.Quadrature(20)), 0.1), nodes, made.ts, progress=False
     )
     seen = _looked_at(made, limit)
-    assert {"kernel movement", "weight movement", "f"} <= set(seen.keys())
+    assert {"kernel_movement", "weight_movement", "f"} <= set(seen.keys())
     assert seen.info["regime"]["kernel"] == pytest.approx(
-        seen["kernel movement"][-1], rel=0.2
+        seen["kernel_movement"][-1], rel=0.2
     )  # other points
     runs = [perform(made, case, tmp_path / case.slug, progress=False) for case in made.cases]
-    for name in ("kernel movement", "weight movement"):
+    for name in ("kernel_movement", "weight_movement"):
         ends = np.array([run[name][-1] for run in runs])
         error = ends.std(ddof=1) / np.sqrt(len(ends))
         # three standard errors, and of order 1/n what the width itself changes
@@ -219,3 +222,58 @@ def test_the_kernel_of_a_limit_moves_as_that_of_a_wide_network(tmp_path):
     gap = np.array([np.sqrt(np.mean((run["f"][-1] - seen["f"][-1]) ** 2)) for run in runs])
     size = np.sqrt(np.mean(seen["f"][-1] ** 2))
     assert (gap < 5 / np.sqrt(400) * size).all()  # a mean over 400 neurons of order 1
+
+
+def test_the_free_energy_of_noisy_particles():
+    """Of N(0, v I) in D = 2 with no risk: F = λv − (1 + log 2πv)/β exactly; where all coincide it is ∞."""
+    problem = wf.Problem(x=wf.Dataset(np.ones((2, 1)), np.zeros(2)), neuron=wf.Neuron("erf"))
+    v, beta, decay, n = 0.25, 10.0, 0.3, 4000
+    theta = np.sqrt(v) * np.random.default_rng(1).normal(size=(n, 2))
+    state = wf.Particles(theta, None, 1.0, problem.neuron)
+    made = free_energy_estimate(0.0 * wf.Risk(problem), beta, decay)
+    seen, error = made["free_energy_estimate"], made["free_energy_error"](0.0, state)
+    exact = decay * v - (1 + np.log(2 * np.pi * v)) / beta
+    # the entropy by its own error, and ½∫|θ|²dρ, of standard deviation v/√n
+    assert abs(float(seen(0.0, state)) - exact) < 3 * np.hypot(error, decay * v / np.sqrt(n))
+    assert error < 0.01
+    assert seen(0.0, wf.Particles(np.ones((50, 2)), None, 1.0, problem.neuron)) == np.inf
+
+
+def test_a_noisy_study_records_its_free_energy():
+    noisy = [
+        {"method": "langevin", "step": 0.1, "beta": b, "width": 60, "name": f"{b}"} for b in (9.0, np.inf)
+    ]
+    made = study(dynamics=noisy)
+    names = [set(observers(made, made.state(case), case)) for case in made.cases]
+    assert {"free_energy_estimate", "free_energy_error"} == names[0] - names[1]
+    few = study(dynamics=[one | {"width": 6} for one in noisy])
+    assert not any("free" in name for name in observers(few, few.state(few.cases[0]), few.cases[0]))
+
+
+def test_observers_by_name_are_those_of_the_table():
+    """In `evolve` as in a spec: one grammar, with functions of one's own beside them."""
+    made = study()
+    state = made.state(made.cases[0])
+    names = ["kernel_movement", "weight_movement", "second_moment", "path_norm", "mass"]
+    assert set(names) <= set(OBSERVABLES)
+
+    def own(t, rho):
+        return t
+
+    descent = wf.GradientDescent(made.risk, 0.1)
+    run = wf.evolve(descent, state, [0.0, 0.5], observe=[*names, own], progress=False)
+    assert set(run.keys()) == {"risk", "fresh_risk", "fresh_risk_error", *names, "own"}
+    assert run["mass"][-1] == pytest.approx(1.0, rel=1e-14) and run["kernel_movement"][0] == 0.0
+    x = made.whole.sample(jax.random.key(2**32 - 3), 64).x
+    moved = float(kernel_movement(state, x)(0.5, run.final))
+    assert run["kernel_movement"][1] == pytest.approx(moved, rel=1e-12)  # one program and another
+    with pytest.raises(ValueError, match=r"no observer 'weigth_movement'.*Did you mean 'weight_movement'"):
+        wf.evolve(descent, state, [0.5], observe="weigth_movement")
+    many = made.start.sample(jax.random.key(0), 6, replicas=2)
+    moments = wf.evolve(descent, many, [0.5], observe=["second_moment"], progress=False)
+    assert moments["second_moment"].shape == (1, 2)
+    with pytest.raises(ValueError, match=r"'weight_movement' compares.*replicas"):
+        wf.evolve(descent, many, [0.5], observe=["weight_movement"])
+    with pytest.raises(ValueError, match="reduced coordinates have none"):
+        small = study("problem.reduced=true")
+        observer("kernel_movement", small.risk, small.state(small.cases[0]))

@@ -12,7 +12,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 good, 1 a claim did not hold, 2 bad input, 3 diverged or stalled, 130 interrupted.",
+    epilog="Exit codes: 0 good, 1 a claim did not hold, 2 bad input, 3 diverged or stalled, 4 computed but "
+    "not saved (a full disk), 130 interrupted.",
 )
 
 SpecArgument = Annotated[
@@ -147,10 +148,17 @@ def reproduce(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run every claim.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="List the claims and stop.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder for figures, records and the page.")] = Path(
-        "out/reproductions"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for figures, records and the page: out/reproductions, or out/reproductions-reduced.",
+            show_default=False,
+        ),
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is there already.")] = False,
+    reduced: Annotated[
+        bool, typer.Option("--reduced", help="A small run of each, which is no test of the claim.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run published claims: PASS or FAIL, the figure measured beside the figure claimed.
@@ -158,7 +166,7 @@ def reproduce(
     What was done before is kept, so that --all can be stopped and started again."""
     from .reproduce import reproduce_command
 
-    reproduce_command(names or [], everything, listing, out, fresh, json)
+    reproduce_command(names or [], everything, listing, out, fresh, reduced, json)
 
 
 def main() -> None:

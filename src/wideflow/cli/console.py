@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-GOOD, FAILED, BAD_INPUT, DIVERGED, INTERRUPTED = 0, 1, 2, 3, 130
+from .._data import Data
+
+GOOD, FAILED, BAD_INPUT, DIVERGED, UNSAVED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
 def on_terminal() -> bool:
@@ -33,12 +35,12 @@ def answer(text: str) -> None:
     print(text, flush=True)
 
 
-def as_json(data: Any) -> None:
+def as_json(data: object) -> None:
     """One JSON document on standard output; what JSON has no number for is text, "inf" or "nan"."""
     print(json.dumps(_strict(data), indent=1, ensure_ascii=False, allow_nan=False), flush=True)
 
 
-def _strict(value: Any) -> Any:
+def _strict(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _strict(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -65,10 +67,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(line(row) for row in [list(head), *rows])
 
 
-_farewell = {"words": "Stopped.", "data": None}
+_farewell: Data = {"words": "Stopped.", "data": None}
 
 
-def if_stopped(words: str, data: Any = None) -> None:
+def if_stopped(words: str, data: object = None) -> None:
     """What to say when Ctrl-C ends the command from now on: on standard error, and data as JSON."""
     _farewell.update(words=words, data=data)
 
@@ -77,7 +79,7 @@ def leave_when_stopped() -> None:
     """Let Ctrl-C end the process at once: an exception thrown into code that is being compiled may be lost,
     or crash. What is on the disk is whole at any time. Where Ctrl-C is ignored it stays so."""
 
-    def stop(*_: Any) -> None:
+    def stop(*_: object) -> None:
         os.write(2, f"{_farewell['words']}\n".encode())  # print may be what was interrupted
         if _farewell["data"] is not None:
             os.write(1, f"{json.dumps(_farewell['data'], indent=1)}\n".encode())
@@ -94,7 +96,7 @@ def leave(code: int) -> NoReturn:
     raise typer.Exit(code)
 
 
-def refuse(message: str, json_too: bool = False, **more: Any) -> NoReturn:
+def refuse(message: str, json_too: bool = False, **more: object) -> NoReturn:
     """Bad input: say what is wrong on standard error (as JSON too, if that was asked for), leave with 2."""
     print(message, file=sys.stderr, flush=True)
     if json_too:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from .console import answer, as_json, on_terminal, refuse
-from .run import results_table
+from .run import results_table, write_page
 
 
 def _opened(folder: Path, json_too: bool) -> Any:
@@ -22,10 +22,8 @@ def _opened(folder: Path, json_too: bool) -> Any:
 
 def report_command(folder: Path, json_too: bool) -> None:
     """Write the report of a finished run again."""
-    from ..report.page_of_study import write_report
-
     done = _opened(folder, json_too)
-    write_report(done)
+    write_page(done, json_too)
     if json_too:
         as_json(done.results | {"folder": str(folder), "report": str(done.folder.report)})
     else:

@@ -20,7 +20,13 @@ from .console import (
 
 
 def reproduce_command(
-    names: list[str], everything: bool, listing: bool, out: Path, fresh: bool, json_too: bool
+    names: list[str],
+    everything: bool,
+    listing: bool,
+    out: Path | None,
+    fresh: bool,
+    reduced: bool,
+    json_too: bool,
 ) -> None:
     """Run published claims and write their page."""
     from ..experiments import catalogue
@@ -35,10 +41,12 @@ def reproduce_command(
         return
     if bool(names) == everything:
         refuse("Give names of claims, or --all; `wideflow reproduce --list` lists them.", json_too)
-    from ..experiments.reproduction import reproduce
+    from ..experiments.reproduction import OUT, OUT_REDUCED, reproduce
+
+    out = (OUT_REDUCED if reduced else OUT) if out is None else out
 
     try:
-        results = reproduce(names, out, fresh=fresh, say=_working)
+        results = reproduce(names, out, fresh=fresh, reduced=reduced, say=_working)
     except ValueError as error:
         refuse(str(error), json_too)
     found = []
@@ -57,7 +65,8 @@ def reproduce_command(
         as_json({"page": str(page), "claims": [record.as_data() for record in found]})
     else:
         held = sum(record.passed for record in found)
-        answer(f"{held} of {len(found)} claims hold. Page: {page}")
+        what = "reduced runs pass" if reduced else "claims hold"
+        answer(f"{held} of {len(found)} {what}. Page: {page}")
     leave(GOOD if all(record.passed for record in found) else FAILED)
 
 
@@ -70,8 +79,9 @@ def _tell(result: Any, out: Path) -> None:
     record = result.record
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr, flush=True)
+    size = " at a reduced size" if record.reduced else ""
     done = " (done before)" if result.already else f" ({record.seconds:.0f} s)"
-    answer(f"{record.verdict}  {record.name}{done}")
+    answer(f"{record.verdict}  {record.name}{size}{done}")
     if not on_terminal():
         return
     print(f"      {record.claim}\n      {record.source}")

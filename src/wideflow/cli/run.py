@@ -3,12 +3,14 @@
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from .._data import Data
 from .console import (
     DIVERGED,
     GOOD,
     INTERRUPTED,
+    UNSAVED,
     answer,
     as_json,
     if_stopped,
@@ -25,38 +27,40 @@ def run_command(
     spec: str, changes: list[str], out: Path | None, seed: int | None, resume: bool, json_too: bool
 ) -> None:
     """Run a spec into a folder and write its report."""
-    given = source(spec, json_too)
-    tell(f"Reading {given.called} …")
-    study = study_of(given, changes, seed, json_too)
+    asked = source(spec, json_too)
+    tell(f"Reading {asked.called} …")
+    study = study_of(asked, changes, seed, json_too)
+    from ..store.folder import DamagedError
     from ..study.folder import FolderError, StudyFolder
 
-    place = StudyFolder(out) if out is not None else _free(Path("out") / given.name, study.spec)
-    stopped = f"Stopped. To go on: {_again(spec, changes, place.path, seed)}"
-    on_stop = {"status": "interrupted", "folder": str(place.path)} if json_too else None
+    place = StudyFolder(out if out is not None else Path("out") / asked.name)
     try:
+        place = place if out is not None else _free(place.path, study)
         place.check(study.spec, resume)
         if place.finished:
-            _already(place, json_too)
-        if_stopped(stopped, on_stop)
-        done = _conducted(study, place)
-    except FolderError as error:
+            _already(place, study, json_too)
+    except (FolderError, DamagedError, FileNotFoundError) as error:
         refuse(str(error), json_too, folder=str(place.path))
     except OSError as error:
-        refuse(f"{place.path} cannot be written: {error.strerror or error}.", json_too)
+        refuse(f"{place.path} cannot be read: {error.strerror or error}.", json_too)
+    again = _again(spec, changes, place.path, seed)
+    on_stop = {"status": "interrupted", "folder": str(place.path)} if json_too else None
+    if_stopped(f"Stopped. To go on: {again}", on_stop)
+    done = _run_study(study, place, again, json_too)
     if done is None:
-        print(stopped, file=sys.stderr)
+        print(f"Stopped. To go on: {again}", file=sys.stderr)
         if on_stop is not None:
             as_json(on_stop)
         leave(INTERRUPTED)
-    _report(done)
+    write_page(done, json_too)
     _tell_results(done.results, place, json_too)
     leave(DIVERGED if done.results["status"] in ("diverged", "stalled") else GOOD)
 
 
-def _conducted(study: Any, place: Any) -> Any:
+def _run_study(study: Any, place: Any, again: str, json_too: bool) -> Any:
     from ..store.folder import InUseError
-    from ..study.folder import FolderError
-    from ..study.study import conduct
+    from ..store.retrying import NO_PLACE
+    from ..study.study import run_study
 
     def told(i: int, total: int, case: Any) -> None:
         tell(f"[{i + 1}/{total}] {case.label}")
@@ -64,63 +68,87 @@ def _conducted(study: Any, place: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what becomes of a run is told with its status
         try:
-            return conduct(study, place, say=told)
+            return run_study(study, place, say=told)
         except KeyboardInterrupt:
             return None
         except (InUseError, ValueError, MemoryError) as error:  # a checkpoint of other data, say
-            raise FolderError(str(error)) from None
+            refuse(str(error), json_too, folder=str(place.path))
+        except OSError as error:
+            if error.errno in NO_PLACE:
+                refuse(f"{place.path} cannot be written: {error.strerror or error}.", json_too)
+            _unsaved(str(error), place.path, f"Make room, then: {again}", json_too)
 
 
-def _report(done: Any) -> None:
+def _unsaved(why: str, path: Path, cure: str, json_too: bool) -> NoReturn:
+    """What was computed is not on the disk: say so, and leave with 4."""
+    print(f"Not finished, as not everything could be saved: {why} {cure}", file=sys.stderr)
+    if json_too:
+        as_json({"status": "unsaved", "message": why, "folder": str(path)})
+    leave(UNSAVED)
+
+
+def write_page(done: Any, json_too: bool) -> None:
+    """Figures and report of a finished study."""
     from ..report.page_of_study import write_report
 
     tell("Writing the report …")
-    write_report(done)
+    try:
+        write_report(done)
+    except OSError as error:
+        path = done.folder.path
+        why = f"the report in {path}: {error.strerror or error}."
+        _unsaved(why, path, f"The results are whole. Make room, then: wideflow report {path}", json_too)
 
 
-def _free(base: Path, spec: Any) -> Any:
-    """The first folder NAME, NAME-2, … that is not another spec's."""
-    from ..study.folder import FolderError, StudyFolder
+def _free(base: Path, study: Any) -> Any:
+    """The first folder NAME, NAME-2, … that is not another study's."""
+    from ..study.folder import OtherStudyError, StudyFolder
+    from ..study.perform import data_hash
 
     k = 1
     while True:
         place = StudyFolder(base if k == 1 else base.with_name(f"{base.name}-{k}"))
         try:
-            place.check(spec, resume=True)
+            place.check(study.spec, resume=True)
+            if place.finished:
+                place.verify_data(place.results(), data_hash(study))
             return place
-        except FolderError:
+        except OtherStudyError:
             k += 1
 
 
-def _already(place: Any, json_too: bool) -> None:
-    """A finished folder is left as it is."""
+def _already(place: Any, study: Any, json_too: bool) -> None:
+    """A finished folder is left as it is, if it is as it was."""
+    from ..study.perform import data_hash
+
+    saved = place.results()
+    place.verify(saved, data_hash(study), study.cases)
     if not place.report.is_file():  # stopped between the last run and its report
         from ..study.study import reopened
 
-        _report(reopened(place))
-    found = place.results()
+        write_page(reopened(place), json_too)
     print(f"{place.path} holds this run already, finished; nothing was done.", file=sys.stderr)
-    _tell_results(found, place, json_too)
-    leave(DIVERGED if found["status"] in ("diverged", "stalled") else GOOD)
+    _tell_results(saved, place, json_too)
+    leave(DIVERGED if saved["status"] in ("diverged", "stalled") else GOOD)
 
 
-def _tell_results(found: dict[str, Any], place: Any, json_too: bool) -> None:
-    for run in found["runs"]:  # told in any case: no one should have to open a page to learn of it
+def _tell_results(results: Data, place: Any, json_too: bool) -> None:
+    for run in results["runs"]:  # told in any case: no one should have to open a page to learn of it
         if run["status"] != "ok":
             print(f"{run['label']} {run['status']}: {run['message']}", file=sys.stderr)
     if json_too:
-        as_json(found | {"folder": str(place.path), "report": str(place.report)})
+        as_json(results | {"folder": str(place.path), "report": str(place.report)})
         return
     if not on_terminal():
         answer(str(place.report))
         return
     print()
-    print(results_table(found))
-    print(f"\n{found['verdict']}\n")
+    print(results_table(results))
+    print("\n" + "\n".join([results["verdict"], *(f"  - {point}" for point in results["details"])]) + "\n")
     print(f"Report: {place.report}")
 
 
-def results_table(found: dict[str, Any]) -> str:
+def results_table(results: Data) -> str:
     """End results, a line a group."""
     from ..page.numbers import estimate
 
@@ -135,7 +163,7 @@ def results_table(found: dict[str, Any]) -> str:
             *[estimate(group[key]) for key in keys],
             group["verdict"] or ("frozen kernel" if group["linearised"] else "–"),
         ]
-        for group in found["groups"]
+        for group in results["groups"]
     ]
     return table(head, rows)
 

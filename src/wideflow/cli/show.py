@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from .._data import Data
 from .console import answer, as_json, refuse, say, table
 from .sources import source, study_of
 
@@ -39,7 +40,7 @@ def show_command(
     say("\nEstimates, to within a factor of three; memory is beside the 0.4 GB of the libraries.")
 
 
-def _data(cost: Any) -> dict[str, Any]:
+def _data(cost: Any) -> Data:
     return {
         "run": cost.label,
         "steps": cost.steps,

@@ -1,1 +1,7 @@
-"""Measurements: of finished runs, of a model before and after training, of networks across widths."""
+"""Measurements: of finished runs, of a model before and after training, of networks across widths.
+
+The public names are listed in `__init__.pyi`; each is loaded when it is first asked for."""
+
+from .. import _names
+
+__getattr__, __dir__, __all__ = _names.attach(__name__, __file__)

@@ -1,19 +1,19 @@
 """How two arrays, two sets of features, or a kernel and a target lie to each other."""
 
-from typing import Any
-
 import numpy as np
+from jaxtyping import Array
+from numpy.typing import ArrayLike
 
 from .._checks import finite
 
 
-def rms(values: Any) -> float:
+def rms(values: ArrayLike) -> float:
     """√(mean of squares)."""
     values = np.asarray(values, float)
     return float(np.sqrt(np.mean(values**2))) if values.size else 0.0
 
 
-def relative_movement(before: Any, after: Any) -> float:
+def relative_movement(before: ArrayLike, after: ArrayLike) -> float:
     """‖after − before‖/‖before‖; inf for what starts at 0 and moves."""
     before, after = np.asarray(before, float), np.asarray(after, float)
     moved, size = np.linalg.norm(after - before), np.linalg.norm(before)
@@ -22,7 +22,7 @@ def relative_movement(before: Any, after: Any) -> float:
     return float(moved / size)
 
 
-def alignment(kernel: Any, target: Any) -> float:
+def alignment(kernel: ArrayLike, target: Array | np.ndarray) -> float:
     """⟨K, T⟩/(‖K‖‖T‖) with T = Σ_o t_o t_oᵀ for a target t (m,) or (m, O): 1 where K sees
     the target alone."""
     target = np.asarray(target, float).reshape(len(target), -1)
@@ -31,7 +31,7 @@ def alignment(kernel: Any, target: Any) -> float:
     return float(np.sum(kernel * outer) / size) if size > 0 else float("nan")
 
 
-def cka(h1: Any, h2: Any) -> float:
+def cka(h1: Array | np.ndarray, h2: Array | np.ndarray) -> float:
     """Linear centred kernel alignment of features (m, …) on the same rows: ⟨G1, G2⟩/(‖G1‖‖G2‖) of the centred
     Gram matrices. 1 for features that are the same up to rotation and scale."""
     grams = []
@@ -43,13 +43,13 @@ def cka(h1: Any, h2: Any) -> float:
     return float(np.sum(grams[0] * grams[1]) / size) if size > 0 else float("nan")
 
 
-def are_classes(y: Any, f: np.ndarray) -> bool:
+def are_classes(y: ArrayLike | None, f: np.ndarray) -> bool:
     """Whether y holds class numbers for the outputs f (m, O)."""
     y = np.asarray(y)
     return y.ndim == 1 and f.shape[1] > 1 and bool((y == np.round(y)).all())
 
 
-def target_of(y: Any, f: np.ndarray) -> np.ndarray:
+def target_of(y: ArrayLike, f: np.ndarray) -> np.ndarray:
     """y of the shape of f (m, O); class numbers become unit vectors, less their mean."""
     values = finite("y", y)
     if are_classes(values, f):

@@ -1,10 +1,10 @@
 """What a quantity changed by between saved times, beside the integral of what should have changed it."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, PyTree
+from numpy.typing import ArrayLike
 
 from ..run import Run
 
@@ -42,7 +42,7 @@ class Balance:
         return float(np.max(total / np.maximum(np.abs(self.change).sum(axis=0), 1e-300)))
 
 
-def snapshots(name: str, run: Any) -> tuple[np.ndarray, list[Any]]:
+def snapshots(name: str, run: object) -> tuple[np.ndarray, list[PyTree]]:
     """Times and states of a run that kept them."""
     if not isinstance(run, Run):
         raise ValueError(f"{name}(run) must be what wf.evolve returned, got a {type(run).__name__}.")
@@ -51,7 +51,7 @@ def snapshots(name: str, run: Any) -> tuple[np.ndarray, list[Any]]:
     return run.t, run.states
 
 
-def balance(t: np.ndarray, value: Any, rate: Any, variance: Any = None) -> Balance:
+def balance(t: np.ndarray, value: ArrayLike, rate: ArrayLike, variance: ArrayLike | None = None) -> Balance:
     """From Q and Q̇ at the times t, and the rate at which noise adds variance to Q. A rate that is noisy is
     integrated by trapezoids, a smooth one by a cubic spline."""
     value, rate = np.asarray(value, float), np.asarray(rate, float)

@@ -1,30 +1,25 @@
 """Ready-made observers fn(t, state) for `wf.evolve(observe={…})`, of measures of neurons."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from .._checks import nearest
 from .._tracing import traced
+from .._typing import Scalar
 from ..functionals.base import AbstractFunctional
-from ..states.grid import GridDensity
-from ..states.particles import Particles
+from ..observers import mass, second_moment
+from ..states.grid import GridDensity, is_grid
+from ..states.measure import is_measure
+from ..states.state import AbstractState
+
+__all__ = ["DistanceTo", "EnergyOf", "distance_to", "mass", "second_moment"]
 
 By = Literal["l1", "kl", "w2"]
-
-
-def mass(t: float, state: Any) -> Array:
-    """∫dρ, which every dynamics keeps at 1."""
-    return jnp.sum(state.weights)
-
-
-def second_moment(t: float, state: Any) -> Array:
-    """½∫|θ|²dρ over the trained coordinates, as `wf.SecondMoment`."""
-    return state.second_moment()
 
 
 @dataclass(frozen=True)
@@ -33,7 +28,7 @@ class EnergyOf:
 
     functional: AbstractFunctional
 
-    def __call__(self, t: float, state: Any) -> Array:
+    def __call__(self, t: float, state: AbstractState) -> Array:
         return _energy(traced(self.functional), state)
 
 
@@ -43,21 +38,21 @@ _energy = eqx.filter_jit(lambda functional, state: functional.energy(state))
 @dataclass(frozen=True)
 class DistanceTo:
     """How far a state is from a measure such as ρ*: "l1" ∫|ρ − ρ*| and "kl" ∫ρ log(ρ/ρ*) between densities on
-    one grid, "w2" between any two. Made by `wf.distance_to`."""
+    one grid, "w2" between any two. Made by `wf.diagnostics.distance_to`."""
 
-    reference: Any
+    reference: PyTree  # of the kind that `by` compares
     by: By
 
-    def __call__(self, t: float, state: Any) -> Any:
+    def __call__(self, t: float, state: PyTree) -> Scalar:
         if self.by == "w2":
-            from ..distances.w2 import w2
+            from ..distances.wasserstein import w2
 
             return float(w2(state, self.reference).value)
         _check_grid(self.reference, state)
         return (_l1 if self.by == "l1" else _kl)(state.mass, self.reference.mass)
 
 
-def distance_to(target: Any, by: By = "l1") -> DistanceTo:
+def distance_to(target: object, by: By = "l1") -> DistanceTo:
     """The observer of the distance to `target`: what `wf.gibbs` returned, or a state. To ρ*, l1²/2 ≤ kl ≤
     β(F(ρ) − F*)."""
     if by not in get_args(By):
@@ -65,25 +60,25 @@ def distance_to(target: Any, by: By = "l1") -> DistanceTo:
             f"distance_to(by) must be one of {get_args(By)}, got {by!r}.{nearest(by, get_args(By))}"
         )
     reference = getattr(target, "state", target)
-    if not isinstance(reference, GridDensity | Particles):
+    if not is_measure(reference):
         raise ValueError(
             "distance_to(target) takes wf.gibbs(…), a wf.GridDensity or wf.Particles, got a "
             f"{type(target).__name__}."
         )
-    if by != "w2" and not isinstance(reference, GridDensity):
+    if by != "w2" and not is_grid(reference):
         raise ValueError(f'distance_to(by="{by}") needs densities on one grid; for particles use by="w2".')
     return DistanceTo(reference, by)
 
 
-def _check_grid(reference: GridDensity, state: Any) -> None:
-    same = isinstance(state, GridDensity) and state.mass.shape == reference.mass.shape
+def _check_grid(reference: GridDensity, state: AbstractState) -> None:
+    same = is_grid(state) and state.mass.shape == reference.mass.shape
     ends = same and all(
         np.allclose(getattr(state, name), getattr(reference, name)) for name in ("low", "high")
     )
     if not ends:
         raise ValueError(
             "The two densities must be on one grid (low, high and cells alike); otherwise use "
-            'wf.distance_to(…, by="w2").'
+            'wf.diagnostics.distance_to(…, by="w2").'
         )
 
 

@@ -1,9 +1,10 @@
 """How fast F − F* falls: fitted, and as a logarithmic Sobolev inequality guarantees it."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._checks import finite, number, positive
 
@@ -20,12 +21,12 @@ class Rate(NamedTuple):
     since: float
     straight: bool
 
-    def at(self, t: Any) -> np.ndarray:
+    def at(self, t: ArrayLike) -> np.ndarray:
         """The fitted decay."""
         return self.factor * np.exp(-self.value * np.asarray(t, float))
 
 
-def decay_rate(t: Any, energy: Any, least: float, *, floor: float | None = None) -> Rate:
+def decay_rate(t: ArrayLike, energy: ArrayLike, least: float, *, floor: float | None = None) -> Rate:
     """The rate of F − F* from its values `energy` at the times t, `least` = F* (such as
     `wf.gibbs(…).free_energy`): a line through log(F − F*) over the longest late stretch on which it is
     one: where the slopes of its two halves differ by less than a twentieth. Values of F − F* below `floor`

@@ -2,15 +2,19 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
-import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 
-from .._checks import finite
-from ..states.grid import GridDensity
-from ..states.particles import Particles
+from .._checks import finite, is_traced
+from ..states.grid import GridDensity, is_grid
+from ..states.measure import AbstractMeasure, is_measure
+
+# What has a distance: a measure, or an array (n, D) with the weights of its rows beside it.
+Measure = AbstractMeasure | ArrayLike
+Pair = tuple[ArrayLike | None, ArrayLike | None]
 
 EPS = float(np.finfo(np.float64).eps)
 _NEGLIGIBLE = 0.01  # of the error that cells as atoms make, for cells that are left out
@@ -19,12 +23,14 @@ _NEGLIGIBLE = 0.01  # of the error that cells as atoms make, for cells that are 
 @dataclass(frozen=True)
 class Atoms:
     """Σ_j weights_j δ_{points_j} in float64, weights > 0 of sum 1. `spread` bounds W2 between it and the
-    measure that it stands for; `cell` is the size of the cells whose centres the points are."""
+    measure that it stands for; `cell` is the size of the cells whose centres the points are; `eps` is the
+    precision in which all of it came."""
 
     points: Float[np.ndarray, "n D"]
     weights: Float[np.ndarray, " n"]
     spread: float = 0.0
     cell: Float[np.ndarray, " D"] | None = None
+    eps: float = EPS
 
     @property
     def n(self) -> int:
@@ -58,29 +64,37 @@ class Atoms:
         out = np.cumsum(cost[order]) <= (_NEGLIGIBLE * self.spread) ** 2
         out[-1] = False
         gone, left = order[out], order[~out]
-        rest = Atoms(self.points[left], self.weights[left] / self.weights[left].sum())
+        rest = replace(self, points=self.points[left], weights=self.weights[left] / self.weights[left].sum())
         far = np.sum((self.points[gone] - rest.mean) ** 2, axis=1) + rest.variance
         lost = math.sqrt(self.weights[gone] @ far)
-        return replace(rest, spread=self.spread + lost, cell=self.cell)
+        return replace(rest, spread=self.spread + lost)
 
 
-def atoms(name: str, given: Any, weights: Any = None) -> Atoms:
+def atoms(name: str, given: Measure, weights: ArrayLike | None = None) -> Atoms:
     """The atoms of `Particles`, of an array (n, D), or of the cells of a `GridDensity`.
 
     A cell of sizes h with constant density is √(Σh²/12) away from its centre in W2, exactly."""
-    if isinstance(given, GridDensity | Particles) and weights is not None:
-        raise ValueError(f"{name} brings its own weights: `weights` are for plain arrays.")
-    if isinstance(given, GridDensity):
-        mass = _weights(name, given.mass, given.mass.shape)
-        low, high = np.asarray(given.low, np.float64), np.asarray(given.high, np.float64)
-        cell = (high - low) / mass.shape
-        axes = [low[i] + (np.arange(n) + 0.5) * cell[i] for i, n in enumerate(mass.shape)]
-        points = np.stack([v.ravel() for v in np.meshgrid(*axes, indexing="ij")], axis=1)
-        kept = mass.ravel() > 0
-        spread = math.sqrt(np.sum(cell**2) / 12)
-        return Atoms(points[kept], mass.ravel()[kept], spread, cell)
-    if isinstance(given, Particles):
-        given, weights = given.theta, given.weights
+    if is_measure(given):
+        if weights is not None:
+            raise ValueError(f"{name} brings its own weights: `weights` are for plain arrays.")
+        return _cells(name, given) if is_grid(given) else _points(name, given.theta, given.weights)
+    return _points(name, given, weights)
+
+
+def _cells(name: str, given: GridDensity) -> Atoms:
+    """The centres of the cells that hold mass."""
+    mass = _weights(name, given.mass, given.mass.shape)
+    low, high = np.asarray(given.low, np.float64), np.asarray(given.high, np.float64)
+    cell = (high - low) / mass.shape
+    axes = [low[i] + (np.arange(n) + 0.5) * cell[i] for i, n in enumerate(mass.shape)]
+    points = np.stack([v.ravel() for v in np.meshgrid(*axes, indexing="ij")], axis=1)
+    kept = mass.ravel() > 0
+    spread = math.sqrt(np.sum(cell**2) / 12)
+    return Atoms(points[kept], mass.ravel()[kept], spread, cell, _eps(given.mass))
+
+
+def _points(name: str, given: ArrayLike, weights: ArrayLike | None) -> Atoms:
+    """Points as they are, with weights or alike."""
     points = _values(name, given)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(
@@ -88,12 +102,12 @@ def atoms(name: str, given: Any, weights: Any = None) -> Atoms:
             f"{points.shape}. For points on the line give x[:, None], for one of many measures theta[i]."
         )
     if weights is None:
-        return Atoms(points, np.full(len(points), 1 / len(points)))
+        return Atoms(points, np.full(len(points), 1 / len(points)), eps=_eps(given))
     mass = _weights(name, weights, points.shape[:1])
-    return Atoms(points[mass > 0], mass[mass > 0])
+    return Atoms(points[mass > 0], mass[mass > 0], eps=max(_eps(given), _eps(weights)))
 
 
-def both(a: Any, b: Any, weights: Any = (None, None)) -> tuple[Atoms, Atoms]:
+def both(a: Measure, b: Measure, weights: Pair = (None, None)) -> tuple[Atoms, Atoms]:
     """The atoms of two measures on the same space."""
     if not isinstance(weights, tuple | list) or len(weights) != 2:
         raise ValueError(f"weights must be a pair, those of a and those of b (or None), got {weights!r}.")
@@ -117,24 +131,43 @@ def rounding(one: Atoms, two: Atoms) -> float:
     return 2 * EPS * (one.n + two.n) * float(largest)
 
 
-def _values(name: str, given: Any) -> np.ndarray:
-    if isinstance(given, jax.core.Tracer):
+def input_rounding(one: Atoms, two: Atoms) -> tuple[float, float]:
+    """How far points may have moved (in W2, of both measures) and how much mass may be misplaced, because all
+    numbers were rounded before they came: a point by eps of itself, which is eps√∫|θ|²dμ in W2; weights by
+    eps of each, unless all are alike. For single precision that is far above the rounding of all sums."""
+    moved = sum(v.eps * math.sqrt(v.weights @ np.sum(v.points**2, axis=1)) for v in (one, two))
+    uneven = sum(v.eps for v in (one, two) if np.ptp(v.weights) > EPS * v.weights.max())
+    return moved, uneven
+
+
+def largest_cost(one: Atoms, two: Atoms) -> float:
+    """The squared diagonal of the box around both measures."""
+    points = np.concatenate([one.points, two.points])
+    return float(np.sum(np.ptp(points, axis=0) ** 2))
+
+
+def _eps(given: object) -> float:
+    """The precision of an array; whole numbers are exact."""
+    dtype = getattr(given, "dtype", np.dtype(float))
+    return max(float(jnp.finfo(dtype).eps), EPS) if jnp.issubdtype(dtype, jnp.floating) else EPS
+
+
+def _values(name: str, given: ArrayLike) -> np.ndarray:
+    if is_traced(given):
         raise ValueError(
             f"{name} is traced: this distance chooses its method by values and cannot be inside jit or grad. "
-            "wf.w2_line and wf.w2_gaussian can."
+            "wf.distances.w2_line, wf.distances.w2_gaussian and wf.distances.mmd_squared can."
         )
     return finite(name, given).astype(np.float64)
 
 
-def _weights(name: str, given: Any, shape: tuple[int, ...]) -> np.ndarray:
+def _weights(name: str, given: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Weights as probabilities: of sum 1 up to half the digits they came with, then of sum 1."""
     found = _values(f"weights of {name}", given)
     if found.shape != shape:
         raise ValueError(f"weights of {name} must have shape {shape}, got {found.shape}.")
-    dtype = np.asarray(given).dtype
-    digits = np.finfo(dtype if dtype.kind == "f" else np.float64).eps
     total = found.sum()
-    if (found < 0).any() or abs(total - 1) > math.sqrt(digits):
+    if (found < 0).any() or abs(total - 1) > math.sqrt(_eps(np.asarray(given))):
         raise ValueError(
             f"weights of {name} must be >= 0 and sum to 1; the sum is {total:.6g}, the least "
             f"{found.min():.3g}. Try weights / weights.sum()."

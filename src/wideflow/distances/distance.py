@@ -1,7 +1,7 @@
 """What a distance answers: the number, its error, and how it was found."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -9,15 +9,20 @@ class Distance:
     """A distance between two measures.
 
     `error` bounds or, where `method` says so, estimates how far `value` is from the distance of the measures
-    that were given: rounding, an unfinished solver, cells taken as atoms. That clouds are draws of some law
-    is no error of the number; only `wf.mmd` tells it apart, as `standard_error`. `square` is what `value` is
-    the root of: an unbiased estimate of it may be negative, and then `value` is 0."""
+    that were given: rounding (also that of the numbers themselves, where they come in single precision), an
+    unfinished solver, cells taken as atoms. That clouds are draws of some law
+    is no error of the number; only `wf.distances.mmd` tells it apart, as `standard_error`. `square` is what
+    `value` is the root of: an unbiased estimate of it may be negative, and then `value` is 0."""
 
     value: float
     error: float
     method: str
     square: float
     standard_error: float | None = None
+
+    def widened(self, moved: float, slack: float) -> "Distance":
+        """With a distance that may be off by `moved` more, and a square that may be off by `slack` more."""
+        return replace(self, error=self.error + moved + rooted(self.square, slack)[1])
 
     def __float__(self) -> float:
         return self.value

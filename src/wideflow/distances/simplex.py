@@ -1,11 +1,11 @@
 """W2 by the network simplex."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 
 from .._checks import count, fits
+from .._data import Data
 from .atoms import EPS, Atoms, centred, rounding
 from .distance import Distance, rooted
 
@@ -48,7 +48,7 @@ def _costs(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return cdist(x, y, "sqeuclidean")
 
 
-def _solved(p: np.ndarray, q: np.ndarray, cost: np.ndarray, iterations: int) -> tuple[float, dict[str, Any]]:
+def _solved(p: np.ndarray, q: np.ndarray, cost: np.ndarray, iterations: int) -> tuple[float, Data]:
     import ot
 
     with warnings.catch_warnings():  # the result code is looked at instead

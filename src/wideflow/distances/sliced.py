@@ -1,30 +1,35 @@
 """W2 of projections on random lines, for large clouds."""
 
 import math
-from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from .._checks import count
 from .._checks import key as check_key
-from .atoms import EPS, Atoms, both, centred
+from .atoms import EPS, Atoms, Measure, Pair, both, centred, input_rounding, largest_cost
 from .distance import Distance, rooted
 from .quantiles import w2_by_quantiles
 from .simplex import told_cells
 
 
-def sliced_w2(a: Any, b: Any, *, key: Any, directions: int = 200, weights: Any = (None, None)) -> Distance:
+def sliced_w2(
+    a: Measure, b: Measure, *, key: Array, directions: int = 200, weights: Pair = (None, None)
+) -> Distance:
     """SW2² = E_u W2²(⟨u, ·⟩μ, ⟨u, ·⟩ν), u uniform on the sphere of R^D: a distance of its own, with
     √D · SW2 ≤ W2.
 
     a, b: particles, grid densities or arrays (n, D). The mean is over `directions` draws of u by `key`, and
     `error` is the standard error of that (delta method); cells of a grid are taken as atoms, whose part of
     the error is a bound."""
-    return w2_by_slices(*both(a, b, weights), key=key, directions=directions)
+    one, two = both(a, b, weights)
+    moved, mass = input_rounding(one, two)
+    found = w2_by_slices(one, two, key=key, directions=directions)
+    return found.widened(moved, mass * largest_cost(one, two))
 
 
-def w2_by_slices(one: Atoms, two: Atoms, *, key: Any, directions: int = 200) -> Distance:
+def w2_by_slices(one: Atoms, two: Atoms, *, key: Array, directions: int = 200) -> Distance:
     """See `sliced_w2`. The means are taken out: their part, E⟨u, m₁ − m₂⟩² = |m₁ − m₂|²/D, needs no draws."""
     check_key("key", key)
     directions = count("directions", directions, least=2)

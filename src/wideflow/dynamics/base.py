@@ -2,89 +2,117 @@
 
 import abc
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Int, PyTree
+from numpy.typing import ArrayLike
 
-from .._typing import Abstract
-from ..functionals.base import AbstractFunctional
+from .._typing import Abstract, Scalar
+from ..functionals.base import AbstractFunctional, is_functional
+from ..states.replicas import AbstractReplicable
+from ..states.state import AbstractState
+
+NO_BUDGET = 2**30  # steps: more than any run takes in one piece
 
 
-class Info(NamedTuple):
-    """What an advance reports: nothing here is needed to go on."""
+class Info(eqx.Module):
+    """What an advance reports, as arrays: nothing here is needed to go on."""
 
-    reached: bool  # the asked time was reached; else the budget of steps ran out first
-    finite: bool  # the state holds no NaN or inf
-    stalled: bool  # the step size collapsed
-    steps: int  # steps taken in all, rejected ones apart
-    rejected: int
-    noted: Mapping[str, float] = MappingProxyType({})  # what else the result should tell
+    reached: Bool[Array, "*r"]  # the asked time was reached; else the budget of steps ran out first
+    finite: Bool[Array, "*r"]  # the state holds no NaN or inf
+    stalled: Bool[Array, "*r"]  # the step size collapsed, or the steps ran out
+    steps: Int[Array, "*r"]  # steps taken in all, rejected ones apart
+    rejected: Int[Array, "*r"]
+    noted: dict[str, Array] = eqx.field(default_factory=dict)  # what else the result should tell
+
+
+class AbstractCarry(AbstractReplicable):
+    """All that the future of a run depends on; it is what a checkpoint stores."""
+
+    state: Abstract[PyTree]
 
 
 class AbstractDynamics(eqx.Module):
-    """`init(state, key) → carry`, then `advance(carry, t0, t1) → (carry, info)`, again and again.
+    """`init(state, key, ts) → carry`, then `advance(carry, t1, budget) → (carry, info)`, again and again.
 
-    The carry holds the state and whatever else must survive (step counter, key, optimiser moments,
-    step-size controller): it is what a checkpoint stores. A budget of steps cuts a long interval
-    into pieces; it never changes the bits."""
+    Both are pure JAX functions: `jax.jit` and `jax.vmap` go through them. The carry holds the state and
+    whatever else must survive (step counter, key, optimiser moments, step-size controller). A budget of steps
+    cuts a long interval into pieces; it never changes the bits. What needs numbers rather than arrays
+    (`check_times`, `check_state`, `cautions`, `advice`) is asked by the loop, outside of all tracing."""
 
     functional: Abstract[AbstractFunctional]
     name: Abstract[str]
     sources: Abstract[tuple[str, ...]]  # keys of `wideflow.references`
+    per_replica: ClassVar[bool] = True  # whether replicas have step control of their own
 
     @abc.abstractmethod
-    def init(self, state: Any, key: Array) -> Any:
-        """The carry at time 0."""
+    def init(self, state: AbstractState, key: Array, ts: ArrayLike | None) -> PyTree:
+        """The carry at time 0, for a run that is to be read at the times ts."""
 
     @abc.abstractmethod
-    def advance(self, carry: Any, t0: float, t1: float, budget: int = 2**30) -> tuple[Any, Info]:
-        """Move the carry from t0 towards t1, by at most `budget` steps."""
+    def target(self, t: ArrayLike) -> Array:
+        """The time t as `advance_to` wants it: a number of steps, or t itself."""
 
     @abc.abstractmethod
-    def read(self, carry: Any, t: float) -> Any:
+    def advance_to(self, carry: PyTree, target: Array, budget: Scalar) -> tuple[PyTree, Info]:
+        """Move the carry towards the target, by at most `budget` steps."""
+
+    def advance(self, carry: PyTree, t1: Scalar, budget: Scalar = NO_BUDGET) -> tuple[PyTree, Info]:
+        """Move the carry towards the time t1, by at most `budget` steps."""
+        return self.advance_to(carry, self.target(t1), budget)
+
+    @abc.abstractmethod
+    def read(self, carry: PyTree, t: ArrayLike) -> PyTree:
         """The state at time t, once `advance` has reached it."""
 
     @abc.abstractmethod
-    def time(self, carry: Any) -> float:
+    def time(self, carry: PyTree) -> Array:
         """How far the carry has come, for a progress bar."""
 
     def snap(self, ts: np.ndarray) -> np.ndarray:
         """The times at which states are really read, the nearest steps to the asked ones."""
         return ts
 
-    def check(self, ts: np.ndarray) -> None:
+    def check_times(self, ts: np.ndarray) -> None:
         """Raise if these times cannot be reached."""
         return None
 
     @abc.abstractmethod
-    def advice(self, state: Any, key: Array) -> str:
+    def check_state(self, state: AbstractState) -> None:
+        """Raise if this state cannot be moved; warn of what will not go well."""
+
+    def cautions(self, noted: Mapping[str, object]) -> dict[str, str]:
+        """Warnings, each by a name, that what an advance noted gives reason for."""
+        return {}
+
+    @abc.abstractmethod
+    def advice(self, state: AbstractState, key: Array) -> str:
         """What to change when a run from this state diverged."""
 
 
 def check_functional(dynamics: AbstractDynamics) -> None:
     """Raise unless the dynamics was given a functional to descend."""
-    if not isinstance(dynamics.functional, AbstractFunctional):
-        given = type(dynamics.functional).__name__
-        raise ValueError(f"{dynamics.name} needs a functional such as wf.Risk(problem), got a {given}.")
+    if not is_functional(dynamics.functional):
+        kind = type(dynamics.functional).__name__
+        raise ValueError(f"{dynamics.name} needs a functional such as wf.Risk(problem), got a {kind}.")
 
 
-def not_trainable(dynamics: AbstractDynamics, state: Any) -> ValueError:
+def not_trainable(dynamics: AbstractDynamics, state: AbstractState) -> ValueError:
     """The error for a state that this dynamics, one of trainable states, cannot move."""
     return not_moved(dynamics, state, "moves wf.Particles or a network")
 
 
-def not_moved(dynamics: AbstractDynamics, state: Any, objection: str) -> ValueError:
+def not_moved(dynamics: AbstractDynamics, state: AbstractState, objection: str) -> ValueError:
     """The error for a state that this dynamics cannot move, with what it can."""
     hint = " Draw one first: .sample(key, n)." if hasattr(state, "sample") else ""
     return ValueError(f"{dynamics.name} {objection}, got a {type(state).__name__}.{hint}")
 
 
-def is_finite(tree: Any) -> Array:
+def is_finite(tree: PyTree) -> Bool[Array, ""]:
     """Whether every floating entry is finite (their sum is: one number a leaf, no mask held)."""
     sums = [jnp.sum(v) for v in jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))]
     return jnp.isfinite(sum(sums, start=jnp.zeros(())))

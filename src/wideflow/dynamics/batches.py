@@ -10,8 +10,8 @@ from jaxtyping import Array, Int
 
 from .._checks import count
 from .._typing import Abstract
-from ..functionals.base import AbstractFunctional
-from ..problems.laws import Dataset
+from ..functionals.base import AbstractFunctional, is_functional
+from ..problems.laws import is_dataset
 from ..problems.nodes import Nodes, uniform
 from ..problems.problem import Problem
 from .streams import data_key, order_key
@@ -71,7 +71,7 @@ class Fresh(AbstractBatches):
         return _ahead(self.batch, self.problem.d)
 
 
-class Resampled(AbstractBatches):
+class WithReplacement(AbstractBatches):
     """Many passes over finite data: each step draws rows with replacement, by their weights."""
 
     nodes: Nodes
@@ -118,7 +118,7 @@ class Once(AbstractBatches):
 def batches_for(functional: AbstractFunctional, batch: int | None, one_pass: bool | None):
     """The batches of a functional: all data without a batch size; else one pass over endless data,
     many passes over a data set, or as `one_pass` says."""
-    if batch is None or not isinstance(functional, AbstractFunctional):
+    if batch is None or not is_functional(functional):
         if one_pass is not None:
             raise ValueError("one_pass needs a batch size: set batch=1 or more.")
         return FullBatch()
@@ -130,7 +130,7 @@ def batches_for(functional: AbstractFunctional, batch: int | None, one_pass: boo
             "A batch is drawn for one risk, and this functional is a sum of several: use full batches "
             "(batch=None, wf.GradientDescent or wf.GradientFlow), or one risk on the joined data."
         )
-    finite = isinstance(problem.x, Dataset)
+    finite = is_dataset(problem.x)
     one_pass = not finite if one_pass is None else one_pass
     if one_pass and not finite:
         return Fresh(problem, batch)
@@ -142,9 +142,9 @@ def batches_for(functional: AbstractFunctional, batch: int | None, one_pass: boo
         )
     if batch > nodes.m:
         raise ValueError(f"batch = {batch} is larger than the data set of {nodes.m} rows.")
-    equal = problem.x.equal if isinstance(problem.x, Dataset) else True
+    equal = problem.x.equal if is_dataset(problem.x) else True
     if not one_pass:
-        return Resampled(nodes, equal, batch)
+        return WithReplacement(nodes, equal, batch)
     if not equal:
         raise ValueError("One pass over weighted data would drop the weights: use one_pass=False.")
     return Once(nodes, batch)

@@ -1,15 +1,26 @@
 """Time in equal steps: t = kη."""
 
-from typing import Any
-
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Int
+from numpy.typing import ArrayLike
+
+from .._checks import is_traced
+from .._typing import Scalar
 
 _MOST_STEPS = 2**31 - 1  # step counters are int32
 
 
-def steps_to(ts: Any, step: float) -> np.ndarray:
+def steps_to(ts: ArrayLike, step: float) -> np.ndarray:
     """The numbers k of the steps nearest to the times."""
     return np.rint(np.asarray(ts, np.float64) / step).astype(np.int64)
+
+
+def step_number(t: Scalar, step: Scalar) -> Int[Array, ""]:
+    """The number k of the step nearest to t: in float64 where both are known, else as traced."""
+    if is_traced(t) or is_traced(step):
+        return jnp.rint(t / step).astype(jnp.int32)
+    return np.asarray(min(int(steps_to(t, float(step))), _MOST_STEPS), np.int32)  # type: ignore[return-value]
 
 
 def check_steps(ts: np.ndarray, step: float) -> None:

@@ -1,14 +1,12 @@
 """Coordinates of θ by their names."""
 
-from typing import Any
-
 import numpy as np
 
 from .._checks import nearest
 from ..problems.neurons import AbstractNeuron
 
 
-def names(value: Any) -> tuple[str, ...]:
+def names(value: object) -> tuple[str, ...]:
     """One name or several, as a tuple."""
     given = (value,) if isinstance(value, str) else value
     if not isinstance(given, tuple | list) or not given or not all(isinstance(v, str) for v in given):

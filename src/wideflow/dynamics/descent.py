@@ -1,22 +1,22 @@
 """Dynamics in discrete steps: batches, a rule, and one compiled loop for all of them."""
 
 import warnings
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Int, PyTree
 
-from .._checks import positive
+from .._checks import is_traced, positive
 from .._tracing import traced
 from ..functionals.base import AbstractFunctional
 from ..problems.nodes import Nodes
-from ..states.trainable import AbstractTrainable
-from .base import AbstractDynamics, Info, check_functional, is_finite, not_moved
+from ..states.state import AbstractState
+from ..states.trainable import AbstractTrainable, is_trainable
+from .base import AbstractCarry, AbstractDynamics, Info, check_functional, is_finite, not_moved
 from .batches import AbstractBatches
-from .clock import check_steps, steps_to
+from .clock import check_steps, step_number, steps_to
 from .rules import AbstractRule, At, Force
 from .stability import largest_stable_step
 
@@ -24,20 +24,31 @@ _PILOT = 200  # steps of a trial run, when a step size is to be suggested
 _GROUP, _CHEAP = 4, 2**19  # steps per turn of the loop where θ times batch is below this many numbers
 
 
-class Carry(eqx.Module):
-    """Step counter k, key, state, and the rule's memory: all that step k + 1 depends on."""
+class DescentCarry(AbstractCarry):
+    """Step counter k, key, state, and the rule's memory: all that step k + 1 depends on. Replicas share k."""
 
-    k: Int[Array, ""]
+    shared = ("k",)
+    k: Int[Array, ""]  # of NumPy before the first step
     key: Array
-    state: Any
-    memory: Any
+    state: PyTree  # of the kind that the rule moves
+    memory: PyTree
 
 
 class Descent(AbstractDynamics):
     """θ ← rule(θ, η, velocity of the functional on this step's batch), time t = kη.
 
     `wf.GradientDescent`, `wf.SGD`, `wf.Langevin`, `wf.Adam`, `wf.Optax` and the
-    dynamics of masses (`wf.FisherRao` and its kin) are made of this."""
+    dynamics of masses (`wf.FisherRao` and its kin) are made of this.
+
+    `jax.grad` goes through `advance` where the number of steps is known outside of the trace (step, times and
+    budget are plain numbers, and the carry is that of `init` or of another such advance): the steps are then
+    a scan of that length. A traced step size can be differentiated in forward mode.
+
+    >>> descent = wf.GradientDescent(R, step=0.01)
+    >>> carry = descent.init(net, key)
+    >>> carry, info = descent.advance(carry, 0.2)
+    >>> int(info.steps), bool(info.reached)
+    (20, True)"""
 
     functional: AbstractFunctional
     step: float = eqx.field(converter=lambda v: positive("step", v))
@@ -52,7 +63,7 @@ class Descent(AbstractDynamics):
     def snap(self, ts):
         return steps_to(ts, self.step) * self.step
 
-    def check(self, ts):
+    def check_times(self, ts):
         check_steps(ts, self.step)
         last = int(steps_to(ts[-1], self.step))
         most = self.batches.most_steps()
@@ -64,27 +75,34 @@ class Descent(AbstractDynamics):
                 "earlier, use a larger step, or one_pass=False for many passes."
             )
 
-    def init(self, state, key):
+    def check_state(self, state):
         if objection := self.rule.objection(state):
             raise not_moved(self, state, objection)
-        if isinstance(state, AbstractTrainable) and (doubt := state.objection(self.rule.scale_free)):
+        if is_trainable(state) and (doubt := state.objection(self.rule.scale_free)):
             warnings.warn(doubt, stacklevel=4)
-        return Carry(jnp.zeros((), jnp.int32), key, state, self.rule.init(state))
 
-    def advance(self, carry, t0, t1, budget=2**30):
-        start, asked = int(carry.k), int(steps_to(t1, self.step))
-        stop = min(asked, start + budget)
-        if stop > start:
-            carry, finite = _advance(traced(self), carry, jnp.asarray(stop, jnp.int32))
+    def init(self, state, key, ts=None):
+        return DescentCarry(_known(0), key, state, self.rule.init(state))
+
+    def target(self, t):
+        return step_number(t, self.step)
+
+    def advance_to(self, carry, target, budget):
+        ahead = lambda xp: carry.k + xp.minimum(xp.maximum(target - carry.k, 0), budget)
+        if not any(is_traced(v) for v in (carry.k, target, budget)) and _is_traced((self, carry.state)):
+            stop = np.asarray(ahead(np), np.int32)
+            carry, finite = _unrolled(self, carry, int(stop))
         else:
-            finite = is_finite(carry.state)
-        return carry, Info(stop >= asked, bool(finite), False, max(stop, start), 0)
+            stop = ahead(jnp)
+            carry, finite = _advance(traced(self), carry, stop)
+        reached, stalled, none = jnp.asarray(stop >= target), jnp.zeros((), bool), jnp.zeros((), jnp.int32)
+        return carry, Info(reached, finite, stalled, jnp.asarray(stop), none)
 
     def read(self, carry, t):
         return carry.state
 
     def time(self, carry):
-        return int(carry.k) * self.step
+        return carry.k * self.step
 
     def advice(self, state, key):
         nodes = self.batches.draw(key, jnp.arange(16)) if self.rule.descends else None
@@ -97,15 +115,15 @@ class Descent(AbstractDynamics):
         known = at_start if np.isfinite(bound) else ""
         return f"step = {self.step:.6g} is too large for {self.name}{known}. Try step = {tried:.2g}."
 
-    def _calm(self, step: float, state: Any, key: Array) -> bool:
+    def _calm(self, step: float, state: AbstractState, key: Array) -> bool:
         """Whether the risk stays below where it began, or nearly, in a pilot run with this step."""
         pilot = eqx.tree_at(lambda dynamics: dynamics.step, self, step)
         carry, before = pilot.init(state, key), _value(traced(self.functional), state)
         last = int(min(_PILOT, self.batches.most_steps()))
         for k in range(4, last + 1, 4):
-            carry, info = pilot.advance(carry, 0.0, k * step)
+            carry, info = pilot.advance(carry, k * step)
             after = _value(traced(self.functional), carry.state)
-            if not info.finite or not after < 1.2 * before:
+            if not bool(info.finite) or not after < 1.2 * before:
                 return False
         return True
 
@@ -113,29 +131,53 @@ class Descent(AbstractDynamics):
 _value = eqx.filter_jit(lambda functional, state: functional.value(state))
 
 
+def _known(k: int) -> PyTree:
+    """A step number of NumPy's: one that is known inside of every transformation."""
+    return np.asarray(k, np.int32)
+
+
+def _is_traced(tree: PyTree) -> bool:
+    return any(is_traced(leaf) for leaf in jax.tree.leaves(tree))
+
+
+def _step(dynamics: Descent, key: Array, k: Array, moving: PyTree, nodes: Nodes | None) -> PyTree:
+    """(state, memory) after step k, whose batch is `nodes`."""
+    functional = dynamics.functional if nodes is None else dynamics.functional.on(nodes)
+    state, memory = moving
+    force = Force(functional.drift, functional.potential)
+    return dynamics.rule.update(force, state, memory, At(k, dynamics.step, key))
+
+
+def _unrolled(dynamics: Descent, carry: DescentCarry, stop: int) -> tuple[DescentCarry, Array]:
+    """Steps carry.k … stop − 1, their number known: a scan, through which gradients go backwards."""
+    key, steps = carry.key, np.arange(int(carry.k), max(stop, int(carry.k)), dtype=np.int32)
+
+    def step(moving: PyTree, k: PyTree) -> tuple[PyTree, None]:
+        nodes = jax.tree.map(lambda v: v[0], dynamics.batches.draw(key, k[None]))
+        return _step(dynamics, key, k, moving, nodes), None
+
+    (state, memory), _ = jax.lax.scan(step, (carry.state, carry.memory), steps)
+    carry = DescentCarry(_known(max(stop, int(carry.k))), key, state, memory)
+    return carry, is_finite(state)
+
+
 @eqx.filter_jit
-def _advance(dynamics: Descent, carry: Carry, stop: Int[Array, ""]) -> tuple[Carry, Array]:
+def _advance(dynamics: Descent, carry: DescentCarry, stop: Int[Array, ""]) -> tuple[DescentCarry, Array]:
     """Steps carry.k … stop − 1. Batches are drawn in blocks, and cheap steps taken in groups, both
     aligned to multiples of their size; step k always runs through the same piece of compiled code,
     so that no cut of the interval changes the bits."""
     batches, key, start = dynamics.batches, carry.key, carry.k
     group = _group(dynamics, carry.state)
 
-    def step(k: Array, moving: Any, nodes: Nodes | None) -> Any:
-        functional = dynamics.functional if nodes is None else dynamics.functional.on(nodes)
-        state, memory = moving
-        force = Force(functional.drift, functional.potential)
-        return dynamics.rule.update(force, state, memory, At(k, dynamics.step, key))
-
-    def block(carry: Carry) -> Carry:
+    def block(carry: DescentCarry) -> DescentCarry:
         first = carry.k - carry.k % batches.block
         last = jnp.minimum(first + batches.block, stop)
         data = batches.draw(key, first + jnp.arange(batches.block))
 
-        def steps(g: Array, moving: Any) -> Any:
+        def steps(g: Array, moving: PyTree) -> PyTree:
             for k in [g * group + i for i in range(group)]:
                 nodes = jax.tree.map(lambda v, k=k: v[k - first], data)
-                moved = step(k, moving, nodes)
+                moved = _step(dynamics, key, k, moving, nodes)
                 # A group may stand out over either end of the interval: those steps do not count.
                 counts = True if group == 1 else (k >= start) & (k < stop)
                 moving = jax.tree.map(lambda new, old, on=counts: _choose(on, new, old), moved, moving)
@@ -143,17 +185,17 @@ def _advance(dynamics: Descent, carry: Carry, stop: Int[Array, ""]) -> tuple[Car
 
         groups = carry.k // group, -(-last // group)
         state, memory = jax.lax.fori_loop(*groups, steps, (carry.state, carry.memory))
-        return Carry(last, key, state, memory)
+        return DescentCarry(last, key, state, memory)
 
     carry = jax.lax.while_loop(lambda c: c.k < stop, block, carry)
     return carry, is_finite(carry.state)
 
 
-def _choose(counts: Any, new: Array, old: Array) -> Array:
+def _choose(counts: Array, new: Array, old: Array) -> Array:
     return new if counts is True else jnp.where(counts, new, old)
 
 
-def _group(dynamics: Descent, state: Any) -> int:
+def _group(dynamics: Descent, state: AbstractTrainable) -> int:
     """Steps to take per turn of the loop: several where a step is so cheap that the turn shows."""
     size = sum(leaf.size for leaf in jax.tree.leaves(state.parts)) * dynamics.batches.batch
     return _GROUP if 0 < size < _CHEAP else 1

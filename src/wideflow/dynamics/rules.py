@@ -2,38 +2,44 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int, PyTree
 
-from ..states.trainable import AbstractTrainable
+from .._typing import Scalar
+from ..states.particles import Particles
+from ..states.state import AbstractState
+from ..states.trainable import AbstractTrainable, is_trainable
 from .coordinates import chosen
-from .schedules import Annealing
+from .schedules import Annealing, is_annealed
 from .streams import across_key, event_key, noise_key
 
-Moved = tuple[Any, Any]
+if TYPE_CHECKING:
+    import optax
+
+Moved = tuple[AbstractState, PyTree]  # the state, and the memory
 
 
 class Force(NamedTuple):
     """What moves a state, on this step's data: `drift(state, scale)`, scale times the velocity in the state's
     parts, and for rules that move masses `potential(theta, state)`, the first variation at points θ."""
 
-    drift: Callable[..., Any]
+    drift: Callable
     potential: Callable[..., Array] | None = None
 
 
 class At(NamedTuple):
     """Where a run is: its step k, the step size η, and its key."""
 
-    k: Any
-    step: Any
+    k: Int[Array, ""]
+    step: Scalar
     key: Array
 
     @property
-    def t(self) -> Any:
+    def t(self) -> Array:
         """Time before the step, kη."""
         return self.k * self.step
 
@@ -56,17 +62,17 @@ class At(NamedTuple):
 class AbstractRule(eqx.Module):
     """One step of size η along a velocity, with a memory (optimiser moments) that is carried."""
 
-    def init(self, state: Any) -> Any:
+    def init(self, state: AbstractState) -> PyTree:
         """The memory before the first step."""
         return None
 
     @abc.abstractmethod
-    def update(self, force: Force, state: Any, memory: Any, at: At) -> Moved:
+    def update(self, force: Force, state: AbstractState, memory: PyTree, at: At) -> Moved:
         """The state and memory after the step."""
 
-    def objection(self, state: Any) -> str:
+    def objection(self, state: AbstractState) -> str:
         """Why this rule cannot move such a state, as the end of a sentence; "" if it can."""
-        return "" if isinstance(state, AbstractTrainable) else "moves wf.Particles or a network"
+        return "" if is_trainable(state) else "moves wf.Particles or a network"
 
     @property
     def descends(self) -> bool:
@@ -102,7 +108,7 @@ class Noisy(AbstractRule):
     radial: bool = eqx.field(static=True, default=False)
 
     def objection(self, state):
-        if not isinstance(state, AbstractTrainable):
+        if not is_trainable(state):
             return "moves wf.Particles or a network"
         if self.on is not None and not hasattr(state, "neuron"):
             return f"with noise_on={self.on!r} moves wf.Particles, whose coordinates have names"
@@ -115,13 +121,13 @@ class Noisy(AbstractRule):
 
     def update(self, force, state, memory, at):
         moved, g = force.drift(state, at.step), state.normal(at.noise)
-        beta = self.beta(at.t) if isinstance(self.beta, Annealing) else self.beta
+        beta = self.beta(at.t) if is_annealed(self.beta) else self.beta
         if self.on is not None:
             g = self._masked(g, state)
         noised = _noised(state, moved, g, at.step, beta)
         return self._across(noised, at.step / beta, at.across) if self.radial else noised, memory
 
-    def _across(self, state: Any, variance: Array, key: Array) -> Any:
+    def _across(self, state: PyTree, variance: Array, key: Array) -> Particles:
         """Radii lengthened by the noise across them, of variance 2η/β in each of d_i − 1 directions."""
         neuron, w = state.neuron, state.parts.w
         p, width = len(neuron.blocks), w.shape[1:]
@@ -137,7 +143,7 @@ class Noisy(AbstractRule):
         radii = jnp.where(has_noise, jnp.sqrt(w[-p:] ** 2 + square), w[-p:])
         return state.with_parts(state.parts._replace(w=jnp.concatenate([w[:-p], radii])))
 
-    def _masked(self, parts: Any, state: Any) -> Any:
+    def _masked(self, parts: PyTree, state: Particles) -> PyTree:
         if self.on is None:
             return parts
         mask = state.neuron.unpack(jnp.asarray(chosen(self.on, state.neuron, state.D)[None], state.dtype))
@@ -148,7 +154,9 @@ class Noisy(AbstractRule):
         return True
 
 
-def _noised(state: Any, moved: Any, g: Any, step: Any, beta: Any) -> Any:
+def _noised(
+    state: AbstractTrainable, moved: PyTree, g: PyTree, step: Scalar, beta: Scalar
+) -> AbstractTrainable:
     """θ + moved + √(2η/β) g on the trained parts."""
     size: Float[Array, ""] = jnp.sqrt(2 * step / beta).astype(state.dtype)
     parts = jax.tree.map(
@@ -157,7 +165,7 @@ def _noised(state: Any, moved: Any, g: Any, step: Any, beta: Any) -> Any:
     return state.with_parts(parts)
 
 
-def _gradient(force: Force, state: AbstractTrainable) -> Any:
+def _gradient(force: Force, state: AbstractTrainable) -> PyTree:
     """−v without the rates of the parts."""
     return jax.tree.map(lambda v, rate: -v / rate, force.drift(state), state.rates())
 
@@ -165,7 +173,7 @@ def _gradient(force: Force, state: AbstractTrainable) -> Any:
 class OptaxRule(AbstractRule):
     """θ ← θ + rate · update(gradient), for any optax optimiser; it holds its own step size."""
 
-    optimiser: Any = eqx.field(static=True)
+    optimiser: "optax.GradientTransformation" = eqx.field(static=True)
 
     def init(self, state):
         return self.optimiser.init(state.parts)
@@ -181,7 +189,7 @@ class Preconditioned(AbstractRule):
     """θ ← θ − η · rate · transform(gradient) − ηλθ, for an optax transformation that holds no step. Decay
     λ is apart from the gradient, whose size drops out."""
 
-    transform: Any = eqx.field(static=True)
+    transform: "optax.GradientTransformation" = eqx.field(static=True)
     decay: float = 0.0
 
     @property

@@ -1,13 +1,15 @@
 """Inverse temperatures that change in time."""
 
 import dataclasses
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from .._checks import nearest, positive
+from .._typing import TypeIs
 
 Kind = Literal["linear", "geometric", "logarithmic", "power"]
 
@@ -21,7 +23,11 @@ class Annealing(eqx.Module):
       descent is known to reach inf R;
     - "power": β = start (1 + u((end/start)^{1/p} − 1))^p, p = `power`: linear at p = 1, geometric at p = ∞.
 
-    A free energy is that of one temperature: `wf.FreeEnergy(R, beta=annealing(t))` at the time t."""
+    A free energy is that of one temperature: `wf.FreeEnergy(R, beta=annealing(t))` at the time t.
+
+    >>> beta = wf.Annealing(10.0, 1000.0, over=50.0)
+    >>> [round(float(beta(t))) for t in (0.0, 25.0, 50.0, 75.0)]
+    [10, 100, 1000, 1000]"""
 
     start: float = eqx.field(converter=lambda v: positive("Annealing(start)", v))
     end: float = eqx.field(converter=lambda v: positive("Annealing(end)", v))
@@ -36,7 +42,12 @@ class Annealing(eqx.Module):
                 f"Annealing(kind) must be one of {known}, got {self.kind!r}.{nearest(self.kind, known)}"
             )
 
-    def __call__(self, t: Any) -> Float[Array, ""]:
+    @property
+    def coldest(self) -> float:
+        """The largest β on the way."""
+        return max(self.start, self.end)
+
+    def __call__(self, t: ArrayLike) -> Float[Array, ""]:
         """β(t)."""
         t = jnp.clip(jnp.asarray(t, jnp.result_type(float)), 0.0, self.over)
         u, ratio = t / self.over, self.end / self.start
@@ -49,9 +60,9 @@ class Annealing(eqx.Module):
         return self.start * (1 + u * (ratio ** (1 / self.power) - 1)) ** self.power
 
 
-def inverse_temperature(beta: Any) -> float | Annealing:
-    """β as a number > 0 or inf, or a schedule as it is."""
-    if isinstance(beta, Annealing):
+def inverse_temperature(beta: object) -> float | Annealing | None:
+    """β as a number > 0 or inf, or a schedule as it is; None where nothing was said."""
+    if beta is None or is_annealed(beta):
         return beta
     if callable(beta) or dataclasses.is_dataclass(beta):
         raise ValueError(
@@ -59,3 +70,8 @@ def inverse_temperature(beta: Any) -> float | Annealing:
             f"{beta!r}: a function of time cannot be kept with a run."
         )
     return positive("beta", beta, infinite=True)
+
+
+def is_annealed(value: object) -> TypeIs[Annealing]:
+    """Whether an inverse temperature changes with time."""
+    return isinstance(value, Annealing)

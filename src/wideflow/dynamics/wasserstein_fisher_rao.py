@@ -4,11 +4,11 @@ import math
 
 from .._checks import positive
 from ..functionals.base import AbstractFunctional
-from ..functionals.entropy import confining
-from ..states.particles import Particles
+from ..functionals.free_energy import physics_of
+from ..states.measure import is_measure
 from .batches import FullBatch
 from .descent import Descent
-from .measures import is_measure, log_weights, with_log_weights
+from .measures import log_weights, with_log_weights
 from .rules import AbstractRule
 
 
@@ -21,7 +21,7 @@ class Conic(AbstractRule):
         return log_weights(state)
 
     def objection(self, state):
-        return "" if isinstance(state, Particles) and is_measure(state) else "moves wf.Particles"
+        return "" if is_measure(state) and state.cloud is not None else "moves wf.Particles"
 
     def update(self, force, state, memory, at):
         psi = force.potential(state.theta, state)
@@ -41,8 +41,20 @@ def WassersteinFisherRao(  # noqa: N802
     Of order 1 in η for ∂tρ = ∇·(ρ∇Ψ_λ) − κρ(Ψ_λ − ∫Ψ_λ dρ), along which
     dF/dt = −∫|∇Ψ_λ|²dρ − κ Var_ρ Ψ_λ. Mass goes to where Ψ_λ is low without crossing what lies between;
     κ = 0 is `wf.GradientDescent`. The total mass stays 1. As a mirror step (see `wf.FisherRao`) its
-    divergence is the sum of both, W2²/2 for positions and KL/κ for masses."""
+    divergence is the sum of both, W2²/2 for positions and KL/κ for masses.
+
+    - `functional`, `decay`: what is lowered, a risk with penalties, or with λ said here.
+    - `step`: η; time is t = kη after k steps.
+
+    >>> run = wf.evolve(wf.WassersteinFisherRao(R, step=0.1, reaction=2.0), net, ts)
+    >>> run["risk"].round(3), run.final.weights.round(3)
+    (array([0.235, 0.209, 0.187]), Array([0.238, 0.249, 0.255, 0.258], dtype=float64))"""
     reaction = positive("reaction", reaction, zero=True)
-    total = confining(functional, beta=math.inf, decay=decay)
+    total, beta = physics_of("WassersteinFisherRao", functional, None, decay)
+    if beta is not None and beta < math.inf:
+        raise ValueError(
+            "WassersteinFisherRao has no noise, and its functional holds an entropy. For noise with births "
+            "and deaths use wf.BirthDeath(F, step)."
+        )
     sources = ("chizat2018", "chizat2022b")
     return Descent(total, step, FullBatch(), Conic(reaction), "WassersteinFisherRao", sources)

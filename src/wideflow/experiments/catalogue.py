@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -20,16 +21,18 @@ class Experiment:
 
     @property
     def module(self) -> str:
-        """The file of the experiment, in this folder: its function `run(say) -> Outcome` does the work."""
+        """The file of the experiment, in this folder: `run(say, settings) -> Outcome` does the work. `FULL`
+        is the size of the published run, `REDUCED` that of a small one with the same checks."""
         return self.name.replace("-", "_")
 
     @property
     def source(self) -> str:
         return " ".join(REFERENCES[key] for key in self.sources)
 
-    def load(self) -> Callable[[Callable[[str], None]], Any]:
-        """`run` of the experiment's module, which is imported now."""
-        return import_module(f".{self.module}", __package__).run
+    def load(self, reduced: bool = False) -> Callable[[Callable[[str], None]], Any]:
+        """`run(say)` of the experiment's module, imported now, at its full or at its reduced size."""
+        module = import_module(f".{self.module}", __package__)
+        return partial(module.run, settings=module.REDUCED if reduced else module.FULL)
 
 
 _ALL = (
@@ -101,14 +104,14 @@ _ALL = (
     ),
     Experiment(
         "abc-table",
-        "Exponents of |Δh| and |Δf| in n tell lazy, unstable and feature-learning scalings apart; |h| "
-        "does not.",
+        "Exponents of |Δh| and |Δf| in n tell lazy, trivial, unstable and feature-learning scalings "
+        "apart; |h| does not.",
         ("yang2021",),
         0.5,
     ),
     Experiment(
         "abc-lattice",
-        "The inequalities on (a, b, c) decide between unstable, trivial, kernel and feature learning.",
+        "The inequalities on (a, b, c) decide between unstable, trivial, lazy and feature-learning.",
         ("yang2021",),
         0.5,
     ),

@@ -9,6 +9,7 @@ inf R_λ comes from minimising over one neuron, by Newton's method, and from the
 does better: R_λ(δ) − inf R_λ ≤ Ψ_λ(θ₀; δ) − min_θ Ψ_λ(θ; δ), δ the atom at θ₀; the minimum is taken over
 the grid."""
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -19,10 +20,10 @@ import numpy as np
 from ..diagnostics.scaling import Slope, fit_slope
 from ..figures import COLOURS, panels
 from ..functionals.base import AbstractFunctional
-from ..functionals.entropy import confining
 from ..functionals.expectations import Quadrature
+from ..functionals.free_energy import confining
 from ..functionals.risk import Risk
-from ..mean_field.gibbs import Gibbs, gibbs
+from ..mean_field.gibbs import gibbs
 from ..problems.laws import Gaussian
 from ..problems.neurons import AbstractNeuron, Neuron
 from ..problems.problem import Problem
@@ -32,10 +33,22 @@ from ..states.particles import Particles
 from .base import Check, Outcome, Say, slope_check
 
 W_STAR = (0.7, -0.4)
-WARM = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # β of the linear neuron, which keeps the law at any
-COLD = (64.0, 128.0, 256.0, 512.0, 1024.0)  # β of erf, which tends to it
 _NEWTON = 50  # steps, of which ten are enough
 _DEVIATIONS = 8.0  # of ρ* on either side of the box
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much is measured; the defaults are the published run's."""
+
+    dimensions: tuple[int, ...] = (1, 2)
+    warm: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0)  # β of the linear neuron: the law at any
+    cold: tuple[float, ...] = (64.0, 128.0, 256.0, 512.0, 1024.0)  # β of erf, which tends to it
+
+
+FULL = Settings()
+# Fewer β on the same grid of the line, where nothing is random: the bounds are those of the whole.
+REDUCED = Settings((1,), warm=(4.0, 32.0, 128.0), cold=(64.0, 256.0, 1024.0))
 
 
 class Case(NamedTuple):
@@ -74,20 +87,21 @@ class Costs(NamedTuple):
         return 2 * np.array(self.case.betas) * self.values / self.case.D
 
 
-def linear(D: int) -> Case:  # noqa: N803 (theory's name)
+def linear(D: int, settings: Settings = FULL) -> Case:  # noqa: N803 (theory's name)
     """⟨θ, x⟩ for y = ⟨w*, x⟩."""
     target = teacher(np.array([W_STAR[:D]]), a=[1.0], link="identity")
     problem = Problem(x=Gaussian(D), target=target, neuron=Neuron("identity", output="unit"))
     risk = Risk(problem, Quadrature(4))  # exact for squares
-    return Case(f"⟨θ, x⟩, D = {D}", D, risk, 0.5, (200, 100)[D - 1], WARM)
+    return Case(f"⟨θ, x⟩, D = {D}", D, risk, 0.5, (200, 100)[D - 1], settings.warm)
 
 
-def erf(D: int) -> Case:  # noqa: N803
+def erf(D: int, settings: Settings = FULL) -> Case:  # noqa: N803
     """erf(wx), or a erf(wx), for y = erf(x)."""
     neuron, decay = (Neuron("erf", output="unit"), 0.05) if D == 1 else (Neuron("erf"), 0.1)
     problem = Problem(x=Gaussian(1), target=single_index("erf"), neuron=neuron)
     name = ("erf(wx)", "a erf(wx)")[D - 1]
-    return Case(f"{name}, D = {D}", D, Risk(problem, Quadrature(40)), decay, (600, 180)[D - 1], COLD)
+    risk, cells = Risk(problem, Quadrature(40)), (600, 180)[D - 1]
+    return Case(f"{name}, D = {D}", D, risk, decay, cells, settings.cold)
 
 
 def _box(case: Case, theta: np.ndarray, beta: float) -> Any:
@@ -124,10 +138,9 @@ def least(case: Case) -> Least:
 def cost(case: Case, bottom: Least, beta: float) -> tuple[float, float]:
     """R_λ(ρ*_β) − inf R_λ and its error: of both numbers and of ρ*, of which R_λ is a smooth function."""
     found = gibbs(case.risk, beta=beta, decay=case.decay, on=_box(case, bottom.theta, beta), starts=2)
-    assert isinstance(found, Gibbs)
     if not found.converged:
         raise RuntimeError(found.message)
-    value = found.risk + case.decay * float(found.density.second_moment())
+    value = found.risk + case.decay * float(found.state.second_moment())
     excess = value - bottom.value
     return excess, max(bottom.gap, 0.0) + found.residual + 1e-6 * excess  # at most, of what the box cuts off
 
@@ -169,6 +182,6 @@ def _draw(all_costs: list[Costs]) -> Any:
     return figure
 
 
-def run(say: Say) -> Outcome:
-    found = [costs(make(D), say) for make in (linear, erf) for D in (1, 2)]
+def run(say: Say, settings: Settings = FULL) -> Outcome:
+    found = [costs(make(D, settings), say) for make in (linear, erf) for D in settings.dimensions]
     return Outcome(tuple(check for one in found for check in checks(one)), _draw(found))

@@ -18,6 +18,8 @@ The paper has images, more layers and the hinge loss with an end at loss 0; here
 training ends at a fixed R, on either side of the boundary: at a fixed time the feature side would be nearer
 to its end. φ is the paper's softplus, log(1 + e^{5h})/5, scaled to keep the variance."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -39,21 +41,37 @@ from ..problems.nodes import Nodes
 from ..problems.problem import Problem
 from ..states.family import MLP
 from ..states.network import Network
+from ..states.replicas import stack
 from .base import Check, Outcome, Say, finished, slope_check
 
 DIMENSION, DEPTH, SAMPLES, TESTED = 10, 2, 100, 2000
-WIDTHS = (32, 64, 128, 256, 512)
 ALPHAS = tuple(2.0**k for k in range(-3, 3))
-MAP_SEEDS = 6
 END = 0.02  # training ends at this R, of ½ at the start
 LEVEL = 1.0  # of the kernel's movement, for α*
 KERNEL_ROWS = 64
 SIDES = {"feature": 2.0, "lazy": 64.0}  # α√h: well below and well above the boundary
-FITTED = 64  # the least width of the variance's law: below, the next order in 1/h shows
-VARIANCE_SEEDS = 16
 FIRST, FINEST = 4.0, 2.0 ** (np.arange(1, 9) / 8)  # times at which R is looked at: 4, then eight an octave
-TOLERANCE, VARIANCE_TOLERANCE = 0.1, 0.2  # of slopes, three or more error bars
 SAME = 1e-4  # of F in two conventions after a hundred steps in float32, whose rounding is 1e-7 a step
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much is measured; the defaults are the published run's."""
+
+    widths: tuple[int, ...] = (32, 64, 128, 256, 512)
+    map_seeds: int = 6
+    variance_seeds: int = 16
+    fitted: int = 64  # the least width of the variance's law: below, the next order in 1/h shows
+    tolerance: float = 0.1  # of the slopes of α*, three or more error bars
+    variance_tolerance: float = 0.2  # of those of the variance
+
+
+FULL = Settings()
+# At these widths the part c₁/(α h) of the movement still counts: α* falls like h^−0.33, which is told apart
+# from h⁰ and h^−1. The variances of six starts, each known to √(2/5) = 60 % at worst, give slopes to ± 0.2.
+REDUCED = Settings(
+    (32, 64, 128), map_seeds=2, variance_seeds=6, fitted=32, tolerance=0.25, variance_tolerance=0.6
+)
 
 
 def _softplus(h: Array) -> Array:
@@ -70,9 +88,9 @@ class Task(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """What is kept of one training: ‖K_t − K_0‖/‖K_0‖, and F on the test points."""
+    """What is kept of trainings: ‖K_t − K_0‖/‖K_0‖ (starts), and F on the test points (starts, TESTED)."""
 
-    movement: float
+    movement: np.ndarray
     outputs: np.ndarray
 
 
@@ -83,42 +101,46 @@ def task() -> Task:
     return Task(Risk(Problem(x=Dataset(train.x, train.y), neuron=made.neuron)), train.x, test)
 
 
-def start(h: int, alpha: float, seed: int) -> Network:
-    """F = α(f − f₀) in the paper's convention, at its start."""
-    key = jax.random.fold_in(jax.random.key(h), seed)
-    return FAMILY.sample(key, h, "ntk", alpha=alpha, centred=True, dtype=jnp.float32)
+def starts(h: int, alpha: float, seeds: Sequence[int]) -> Network:
+    """F = α(f − f₀) in the paper's convention, at its start; one replica a seed."""
+    keys = jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(h), seed))(np.array(seeds))
+    one = lambda key: FAMILY.sample(key, h, "ntk", alpha=alpha, centred=True, dtype=jnp.float32)
+    return stack([one(key) for key in keys])
 
 
-def trained(risk: Risk, network: Network) -> Network:
-    """The network when its risk is END, looked for one octave of time after the other."""
+def trained(risk: Risk, networks: Network) -> Network:
+    """Each of the networks when its own risk is END, looked for one octave of time after the other."""
     import diffrax
 
     # the steps are bounded by stability, not by accuracy: a method of low order goes furthest per gradient
     flow = GradientFlow(risk, solver=diffrax.Bosh3())
-    t, network = FIRST, finished(evolve(flow, network, [FIRST], progress=False)).final
-    while True:
-        run = finished(evolve(flow, network, t * (FINEST - 1), progress=False))
-        below = np.flatnonzero(run["risk"] <= END)
-        if below.size:
-            return run.states[int(below[0])]
-        t, network = 2 * t, run.final
+    t, networks = FIRST, finished(evolve(flow, networks, [FIRST], progress=False)).final
+    ends: dict[int, Network] = {}
+    while len(ends) < (networks.replicas or 0):
+        run = finished(evolve(flow, networks, t * (FINEST - 1), progress=False))
+        for r, risks in enumerate(np.asarray(run["risk"]).T):
+            below = np.flatnonzero(risks <= END)
+            if below.size and r not in ends:
+                ends[r] = run.states[int(below[0])].replica(r)
+        t, networks = 2 * t, run.final
+    return stack([ends[r] for r in sorted(ends)])
 
 
-def learn(task: Task, h: int, alpha: float, seed: int) -> Trained:
-    before = start(h, alpha, seed)
+def learn(task: Task, h: int, alpha: float, seeds: Sequence[int]) -> Trained:
+    before = starts(h, alpha, seeds)
     after = trained(task.risk, before)
-    k0, kt = (tangent_kernel(network, task.x[:KERNEL_ROWS]) for network in (before, after))
-    movement = float(jnp.linalg.norm(kt - k0) / jnp.linalg.norm(k0))
-    return Trained(movement, np.asarray(after(task.test.x), float))
+    k0, kt = (tangent_kernel(networks, task.x[:KERNEL_ROWS]) for networks in (before, after))
+    norm = lambda kernels: np.linalg.norm(np.asarray(kernels), axis=(-2, -1))
+    return Trained(norm(kt - k0) / norm(k0), np.asarray(after(task.test.x), float))
 
 
 def movements(task: Task, h: int, seeds: int, say: Say) -> np.ndarray:
     """The kernel's movement, (seeds, ALPHAS)."""
-    rows = []
-    for seed in range(seeds):
-        say(f"kernel movement at width {h}, start {seed + 1} of {seeds}")
-        rows.append([learn(task, h, alpha, seed).movement for alpha in ALPHAS])
-    return np.array(rows)
+    columns = []
+    for alpha in ALPHAS:
+        say(f"kernel movement at width {h}, α = {alpha:g}, {seeds} starts")
+        columns.append(learn(task, h, alpha, range(seeds)).movement)
+    return np.array(columns).T
 
 
 def boundary(found: np.ndarray) -> tuple[float, float]:
@@ -138,11 +160,8 @@ def boundary_law(found: dict[int, np.ndarray]) -> tuple[np.ndarray, Slope]:
 
 def outputs(task: Task, scale: float, h: int, seeds: int, say: Say) -> np.ndarray:
     """F on the test points at α = scale/√h, (seeds, TESTED)."""
-    rows = []
-    for seed in range(seeds):
-        say(f"outputs at α√h = {scale:g}, width {h}, start {seed + 1} of {seeds}")
-        rows.append(learn(task, h, scale / np.sqrt(h), 1000 + seed).outputs)
-    return np.array(rows)
+    say(f"outputs at α√h = {scale:g}, width {h}, {seeds} starts")
+    return learn(task, h, scale / np.sqrt(h), range(1000, 1000 + seeds)).outputs
 
 
 def variance(values: np.ndarray) -> tuple[float, float]:
@@ -152,10 +171,10 @@ def variance(values: np.ndarray) -> tuple[float, float]:
     return of(values), float(np.sqrt((len(values) - 1) * left_out.var()))
 
 
-def variance_law(found: dict[int, np.ndarray]) -> tuple[np.ndarray, Slope]:
-    """Rows (variance, error) for each width, and the power law from the width FITTED on."""
+def variance_law(found: dict[int, np.ndarray], fitted: int) -> tuple[np.ndarray, Slope]:
+    """Rows (variance, error) for each width, and the power law from the width `fitted` on."""
     rows, widths = np.array([variance(found[h]) for h in found]), np.array(list(found))
-    far = widths >= FITTED
+    far = widths >= fitted
     return rows, fit_slope(widths[far], rows[far, 0], rows[far, 1])
 
 
@@ -175,9 +194,11 @@ def conventions_apart(task: Task, h: int = 50, alpha: float = 0.5) -> float:
     return float(jnp.max(jnp.abs(ends[0] - ends[1])))
 
 
-def _error_checks(task: Task, found: dict[str, dict[int, np.ndarray]]) -> list[Check]:
+def _error_checks(
+    task: Task, found: dict[str, dict[int, np.ndarray]], widths: tuple[int, ...]
+) -> list[Check]:
     """Test errors at the largest width; and of an ensemble at the smallest one, beside its members'."""
-    widest, narrowest = WIDTHS[-1], WIDTHS[0]
+    widest, narrowest = widths[-1], widths[0]
     checks, errors = [], {}
     for side, by_width in found.items():
         errors[side] = mean_and_error(wrong_part(task, by_width[widest]))
@@ -188,7 +209,7 @@ def _error_checks(task: Task, found: dict[str, dict[int, np.ndarray]]) -> list[C
     for side, by_width in found.items():
         single, error = mean_and_error(wrong_part(task, by_width[narrowest]))
         gain = single - float(wrong_part(task, by_width[narrowest].mean(axis=0)))
-        what = f"test error, one network − ensemble of {VARIANCE_SEEDS}, {side}, h = {narrowest}"
+        what = f"test error, one network − ensemble of {len(by_width[narrowest])}, {side}, h = {narrowest}"
         checks.append(Check(what, "> 0", gain, error, 2e-3, 0.1))
     return checks
 
@@ -206,14 +227,14 @@ def _draw_map(axes: Any, moved: dict[int, np.ndarray], law: tuple[np.ndarray, Sl
     """The movement over (h, α) with its boundary; and against α√h, where all widths are one curve."""
     from matplotlib.colors import LogNorm
 
-    (rows, slope), logs = law, {h: np.log(found) for h, found in moved.items()}
-    table = np.exp([logs[h].mean(axis=0) for h in WIDTHS]).T
-    edges = [np.append(grid, 2 * grid[-1]) / np.sqrt(2) for grid in (WIDTHS, ALPHAS)]
+    (rows, slope), logs, widths = law, {h: np.log(found) for h, found in moved.items()}, tuple(moved)
+    table = np.exp([logs[h].mean(axis=0) for h in widths]).T
+    edges = [np.append(grid, 2 * grid[-1]) / np.sqrt(2) for grid in (widths, ALPHAS)]
     image = axes[0].pcolormesh(*edges, table, norm=LogNorm(), cmap="viridis")
     axes[0].figure.colorbar(image, ax=axes[0])
-    axes[0].errorbar(WIDTHS, rows[:, 0], rows[:, 1], fmt="o", ms=4, capsize=2, color="white")
+    axes[0].errorbar(widths, rows[:, 0], rows[:, 1], fmt="o", ms=4, capsize=2, color="white")
     fit = f"α* ~ h$^{{{slope.value:+.3f} ± {slope.error:.3f}}}$"
-    axes[0].plot(WIDTHS, slope.at(WIDTHS), "--", color="white", label=fit)
+    axes[0].plot(widths, slope.at(widths), "--", color="white", label=fit)
     axes[0].set(xscale="log", yscale="log", xlabel="width h", ylabel="α  (f with prefactor h$^{-1/2}$)")
     axes[0].set_title(f"‖K$_t$ − K$_0$‖ / ‖K$_0$‖, and where it is {LEVEL:g}", fontsize=10)
     axes[0].legend(labelcolor="white", loc="upper right")
@@ -227,52 +248,54 @@ def _draw_map(axes: Any, moved: dict[int, np.ndarray], law: tuple[np.ndarray, Sl
     axes[1].set_ylabel("‖K$_t$ − K$_0$‖ / ‖K$_0$‖")
     axes[1].set_title("one curve for α < 1", fontsize=10)
     axes[1].legend()
-    _ticks(axes[0].xaxis, WIDTHS)
+    _ticks(axes[0].xaxis, widths)
     _ticks(axes[0].yaxis, ALPHAS)
     _ticks(axes[1].xaxis, (1, 2, 4, 8, 16, 32, 64))
 
 
-def _draw_sides(axes: Any, task: Task, found: dict, laws: dict) -> None:
+def _draw_sides(axes: Any, task: Task, found: dict, laws: dict, settings: Settings) -> None:
     """Variance over starts and test error against the width, on either side."""
-    fitted = [h for h in WIDTHS if h >= FITTED]
+    widths = settings.widths
+    fitted = [h for h in widths if h >= settings.fitted]
     for i, (side, by_width) in enumerate(found.items()):
         (rows, slope), colour = laws[side], COLOURS[i]
         label = f"{side}, α√h = {SIDES[side]:g}: slope {slope.value:+.2f} ± {slope.error:.2f}"
         style = {"ms": 4, "capsize": 2, "color": colour}
-        axes[0].errorbar(WIDTHS, rows[:, 0], rows[:, 1], fmt="o", label=label, **style)
+        axes[0].errorbar(widths, rows[:, 0], rows[:, 1], fmt="o", label=label, **style)
         axes[0].plot(fitted, slope.at(fitted), "--", color=colour)
-        single = np.array([mean_and_error(wrong_part(task, by_width[h])) for h in WIDTHS])
-        whole = [wrong_part(task, by_width[h].mean(axis=0)) for h in WIDTHS]
-        axes[1].errorbar(WIDTHS, single[:, 0], single[:, 1], fmt="o-", label=side, **style)
-        label = f"{side}, ensemble of {VARIANCE_SEEDS}"
-        axes[1].plot(WIDTHS, whole, "s:", ms=4, mfc="white", color=colour, label=label)
+        single = np.array([mean_and_error(wrong_part(task, by_width[h])) for h in widths])
+        whole = [wrong_part(task, by_width[h].mean(axis=0)) for h in widths]
+        axes[1].errorbar(widths, single[:, 0], single[:, 1], fmt="o-", label=side, **style)
+        label = f"{side}, ensemble of {settings.variance_seeds}"
+        axes[1].plot(widths, whole, "s:", ms=4, mfc="white", color=colour, label=label)
     axes[0].set(xscale="log", yscale="log", xlabel="width h", ylabel="variance of F over starts")
     axes[1].set(xscale="log", xlabel="width h", ylabel="test error")
     for axis in axes:
-        _ticks(axis.xaxis, WIDTHS)
+        _ticks(axis.xaxis, widths)
         axis.legend(fontsize=8)
 
 
-def run(say: Say) -> Outcome:
-    data = task()
-    moved = {h: movements(data, h, MAP_SEEDS, say) for h in WIDTHS}
+def run(say: Say, settings: Settings = FULL) -> Outcome:
+    data, widths = task(), settings.widths
+    moved = {h: movements(data, h, settings.map_seeds, say) for h in widths}
     found = {
-        side: {h: outputs(data, scale, h, VARIANCE_SEEDS, say) for h in WIDTHS}
+        side: {h: outputs(data, scale, h, settings.variance_seeds, say) for h in widths}
         for side, scale in SIDES.items()
     }
-    law, laws = boundary_law(moved), {side: variance_law(by_width) for side, by_width in found.items()}
-    ours = fit_slope(WIDTHS, law[0][:, 0] * np.sqrt(WIDTHS), law[0][:, 1] * np.sqrt(WIDTHS))
+    law = boundary_law(moved)
+    laws = {side: variance_law(by_width, settings.fitted) for side, by_width in found.items()}
+    ours = fit_slope(widths, *(law[0].T * np.sqrt(widths)))
     checks = [
-        slope_check("slope in h of α*, f with prefactor h^−½", law[1], -0.5, TOLERANCE),
-        slope_check("slope in h of α*, f with prefactor 1/h", ours, 0.0, TOLERANCE),
+        slope_check("slope in h of α*, f with prefactor h^−½", law[1], -0.5, settings.tolerance),
+        slope_check("slope in h of α*, f with prefactor 1/h", ours, 0.0, settings.tolerance),
         Check("largest |F| between the two conventions", "0", conventions_apart(data), 0.0, 0.0, SAME),
     ]
     for side, (_, slope) in laws.items():
         what = f"slope in h of the variance over starts, {side} side (α√h = {SIDES[side]:g})"
-        checks.append(slope_check(what, slope, -1.0, VARIANCE_TOLERANCE))
-    checks += _error_checks(data, found)
+        checks.append(slope_check(what, slope, -1.0, settings.variance_tolerance))
+    checks += _error_checks(data, found, widths)
     say("the figure")
     with panels(4) as (figure, axes):
         _draw_map(axes[:2], moved, law)
-        _draw_sides(axes[2:], data, found, laws)
+        _draw_sides(axes[2:], data, found, laws, settings)
     return Outcome(tuple(checks), figure)

@@ -15,6 +15,7 @@ The rate is fitted to F − F* on grids in D = 1, 2, 3. It is compared with
   μ < 0 the negative eigenvalue there. F − F* falls at 4k(1 + βf²), f = f(e₁; ρ*): 2k is how fast both wells
   balance, F is quadratic, and 1 + βf² is the second derivative of F with the risk over that without."""
 
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -27,10 +28,11 @@ from ..dynamics.grid import scharfetter_gummel as sg
 from ..dynamics.grid.faces import inflow
 from ..dynamics.grid.flow import GridFlow
 from ..figures import COLOURS, panels
-from ..functionals.entropy import confining
+from ..functionals.free_energy import confining
 from ..functionals.risk import Risk
 from ..loop import evolve
-from ..mean_field.gibbs import Gibbs, gibbs
+from ..mean_field.gibbs import gibbs
+from ..mean_field.result import Gibbs
 from ..problems.laws import Dataset
 from ..problems.neurons import CustomNeuron
 from ..problems.problem import Problem
@@ -39,12 +41,24 @@ from ..states.gridding import on_grid
 from .base import Check, Outcome, Say, finished
 
 HEIGHT, WIDTH, LABEL, DECAY = 0.25, 0.5, 4.0, 0.2  # c, s, Y, λ
-BETAS = (8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 24.0)  # in D = 1
 PER_DIMENSION = 8.0  # β/D
 HALF = {1: (3.4,), 2: (3.2, 2.4), 3: (2.8, 1.9, 1.9)}  # of the box: the larger D, the colder
-CELLS = {1: (170,), 2: (80, 60), 3: (40, 28, 28)}
-FEWER = {2: (60, 45), 3: (35, 25, 25)}  # to tell the error by
 LIVES, TOLERANCE = 5.0, 1e-5  # of the slow mode, that a run takes; of a step
+Cells = dict[int, tuple[int, ...]]  # by D
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much is measured and how finely; the defaults are the published run's."""
+
+    betas: tuple[float, ...] = (8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 24.0)  # in D = 1
+    cells: Cells = field(default_factory=lambda: {1: (170,), 2: (80, 60), 3: (40, 28, 28)})
+    fewer: Cells = field(default_factory=lambda: {2: (60, 45), 3: (35, 25, 25)})  # to tell the error by
+
+
+FULL = Settings()
+# Fewer β and no D = 3; the plane on coarser cells, whose error is stated. The bounds stay.
+REDUCED = Settings((8.0, 12.0, 16.0, 24.0), {1: (170,), 2: (44, 32)}, {2: (34, 24)})
 
 
 def bump(x: Any, theta: Any) -> Any:
@@ -52,7 +66,7 @@ def bump(x: Any, theta: Any) -> Any:
     return HEIGHT * jnp.exp(-jnp.sum((x - theta) ** 2) / (2 * WIDTH**2))
 
 
-NEURONS = {D: CustomNeuron(bump, D) for D in CELLS}
+NEURONS = {D: CustomNeuron(bump, D) for D in HALF}
 
 
 def risk(D: int) -> Risk:  # noqa: N803 (theory's name)
@@ -74,8 +88,8 @@ class Landscape(NamedTuple):
     kramers: float
 
 
-def landscape(star: Gibbs) -> Landscape:
-    rho, beta = star.density, star.beta
+def landscape(star: Gibbs[GridDensity]) -> Landscape:
+    rho, beta = star.state, star.beta
     D = rho.D
     total = confining(risk(D), beta=beta, decay=DECAY)
     psi = jax.jit(lambda theta: total.potential(theta[None], rho)[0])
@@ -101,14 +115,13 @@ class Measured(NamedTuple):
     kramers: float
     t: np.ndarray
     excess: np.ndarray
-    star: Gibbs
+    star: Gibbs[GridDensity]
 
 
-def measured(D: int, beta: float, cells: tuple[int, ...] | None = None) -> Measured:  # noqa: N803
+def measured(D: int, beta: float, cells: tuple[int, ...] = FULL.cells[1]) -> Measured:  # noqa: N803
     """The rate of F − F* from a start in one well."""
-    rho, R = start(D, cells or CELLS[D]), risk(D)
+    rho, R = start(D, cells), risk(D)
     star = gibbs(R, beta=beta, decay=DECAY, on=rho, starts=2)
-    assert isinstance(star, Gibbs)
     if not star.converged:
         raise RuntimeError(star.message)
     found = landscape(star)
@@ -123,17 +136,18 @@ def measured(D: int, beta: float, cells: tuple[int, ...] | None = None) -> Measu
     return Measured(D, beta, rate, bound, found.barrier, found.kramers, ts, excess, star)
 
 
-def with_error(D: int, beta: float) -> Measured:  # noqa: N803
+def with_error(D: int, beta: float, settings: Settings) -> Measured:  # noqa: N803
     """The rate, with its error of second order in the cells' size by what changes on fewer cells."""
-    fine, coarse = measured(D, beta), measured(D, beta, FEWER[D])
-    order = (CELLS[D][0] / FEWER[D][0]) ** 2 - 1
+    many, few = settings.cells[D], settings.fewer[D]
+    fine, coarse = measured(D, beta, many), measured(D, beta, few)
+    order = (many[0] / few[0]) ** 2 - 1
     error = max(fine.rate.error, abs(fine.rate.value - coarse.rate.value) / order)
     return fine._replace(rate=fine.rate._replace(error=error))
 
 
-def smallest_eigenvalue(star: Gibbs) -> float:
+def smallest_eigenvalue(star: Gibbs[GridDensity]) -> float:
     """κ: the smallest real part but 0 of −d/dm of ṁ = A(Ψ_λ(·; m))m at ρ*, on a line."""
-    rho, total = star.density, confining(risk(1), beta=star.beta, decay=DECAY)
+    rho, total = star.state, confining(risk(1), beta=star.beta, decay=DECAY)
 
     def change(mass: Any) -> Any:
         psi = total.potential(rho.theta, rho.with_mass(mass))
@@ -202,13 +216,13 @@ def _draw(hot: list[Measured], growing: list[Measured]) -> Any:
     return figure
 
 
-def run(say: Say) -> Outcome:
+def run(say: Say, settings: Settings = FULL) -> Outcome:
     hot, growing = [], []
-    for beta in BETAS:
+    for beta in settings.betas:
         say(f"D = 1, β = {beta:g}")
-        hot.append(measured(1, beta))
+        hot.append(measured(1, beta, settings.cells[1]))
     eigenvalues = [smallest_eigenvalue(row.star) for row in hot]
-    for D in CELLS:
+    for D in settings.cells:
         say(f"D = {D}, β = {PER_DIMENSION * D:g}")
-        growing.append(hot[0] if D == 1 else with_error(D, PER_DIMENSION * D))
+        growing.append(hot[0] if D == 1 else with_error(D, PER_DIMENSION * D, settings))
     return Outcome(checks(hot, eigenvalues, growing), _draw(hot, growing))

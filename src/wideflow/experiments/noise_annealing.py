@@ -13,6 +13,7 @@ The kernel must be narrow for that. It was chosen on other seeds than those belo
 3000 does not reach, so that the mean of the logarithms was not below 0; at s = 3 it won 8 of 8."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -32,11 +33,23 @@ from ..run import Run
 from ..states.particles import Particles
 from .base import Check, Outcome, Say, finished
 
-SEEDS, WIDTH, SPIKES = 20, 20, 5
+WIDTH, SPIKES = 20, 5
 _FIRST = 1000  # the first seeds of all served to choose the kernel and the schedule
 HIGHEST, SPREAD = 5, 3.0  # frequencies |k_i| ≤ 5, s = 3
 STEP, TIME = 0.005, 30.0
 COLD = Annealing(30.0, 3000.0, 0.8 * TIME, "geometric")  # a spike's well is 1/5 deep: 6/β at first
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many starts; the default is the published run's."""
+
+    seeds: int = 20
+
+
+FULL = Settings()
+# The bounds are those of the whole; of fewer starts the share would have too wide an error bar for its bound.
+REDUCED = Settings(seeds=8)
 
 
 def wave(x: Any, theta: Any) -> Any:
@@ -101,10 +114,10 @@ def _draw(runs: list[tuple[Run, Run]], ends: np.ndarray) -> Any:
     return figure
 
 
-def run(say: Say) -> Outcome:
+def run(say: Say, settings: Settings = FULL) -> Outcome:
     runs, ts = [], np.linspace(0, TIME, 31)
-    for seed in range(SEEDS):
-        say(f"start {seed + 1} of {SEEDS}")
+    for seed in range(settings.seeds):
+        say(f"start {seed + 1} of {settings.seeds}")
         runs.append(both(seed, ts))
     ends = np.array([[float(r["risk"][-1]) for r in pair] for pair in runs])
     return Outcome(checks(ends), _draw(runs, ends))

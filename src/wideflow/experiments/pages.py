@@ -46,12 +46,18 @@ def page(found: list[Record], pictures: dict[str, bytes], older: Collection[str]
 
 def summed(found: list[Record]) -> str:
     """ "13 of 14 claims hold; 1 of 15 is not run yet." """
-    held, total, listed = sum(record.passed for record in found), len(found), len(EXPERIMENTS)
+    small, listed = [record for record in found if record.reduced], len(EXPERIMENTS)
+    found = [record for record in found if not record.reduced]
+    held, total = sum(record.passed for record in found), len(found)
     text = f"{held} of {total} claims hold"
     failed = [r.name for r in found if not r.passed]
     text += f" (not: {', '.join(failed)})" if failed else ""
     are = "is" if listed - total == 1 else "are"
-    return text + (f"; {listed - total} of {listed} {are} not run yet." if total < listed else ".")
+    text += f"; {listed - total} of {listed} {are} not run yet." if total < listed else "."
+    passed = sum(record.passed for record in small)
+    return text + (
+        f" At a reduced size, which is no test of a claim, {passed} of {len(small)} pass." if small else ""
+    )
 
 
 def _row(name: str, check: Check) -> tuple[str, ...]:
@@ -100,6 +106,8 @@ def _body(record: Record, figure: bytes | None, older: bool) -> Markup:
         paragraph(record.source),
         Markup("<p>{}{}</p>").format(_coloured(record.verdict), said),
     ]
+    if record.reduced:
+        parts.append(paragraph("This was made at a reduced size: it says nothing of the published claim."))
     if older:
         parts.append(paragraph("This was made by another version of the code; run it again to renew it."))
     if record.error is not None:

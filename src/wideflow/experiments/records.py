@@ -32,6 +32,7 @@ class Record:
     date: str
     error: str | None = None
     figure: str | None = None  # hash of the picture
+    reduced: bool = False  # made at a reduced size, so that it says nothing of the published claim
 
     @property
     def passed(self) -> bool:

@@ -14,7 +14,7 @@ from .catalogue import Experiment, chosen
 from .records import Record
 from .sources import text_hash
 
-OUT = Path("out/reproductions")
+OUT, OUT_REDUCED = Path("out/reproductions"), Path("out/reproductions-reduced")
 Say = Callable[[str, str], None]
 
 
@@ -26,7 +26,12 @@ class Result(NamedTuple):
 
 
 def reproduce(
-    names: Iterable[str] = (), out: str | Path = OUT, *, fresh: bool = False, say: Say | None = None
+    names: Iterable[str] = (),
+    out: str | Path | None = None,
+    *,
+    fresh: bool = False,
+    reduced: bool = False,
+    say: Say | None = None,
 ) -> Iterator[Result]:
     """Perform experiments (all, if no names are given) in float64, and yield the result of each.
 
@@ -34,22 +39,29 @@ def reproduce(
     the folder, written anew after each experiment. One whose record is whole, and was made by the same text
     of its module and of all that it imports from the package, is not performed again unless `fresh`; one that
     raises is recorded as an error, and the next goes on. `say(name, text)` is told how far each is. An
-    unknown name is a ValueError, raised at once."""
-    return _results(chosen(names), Path(out), fresh, say or (lambda name, text: None))
+    unknown name is a ValueError, raised at once.
+
+    `reduced` performs each at the small size of the tests (its `REDUCED` settings), into a folder of its own
+    by default; such a record says so, and never stands for the published claim."""
+    out = (OUT_REDUCED if reduced else OUT) if out is None else Path(out)
+    return _results(chosen(names), out, fresh, reduced, say or (lambda name, text: None))
 
 
-def _results(experiments: list[Experiment], out: Path, fresh: bool, say: Say) -> Iterator[Result]:
+def _results(
+    experiments: list[Experiment], out: Path, fresh: bool, reduced: bool, say: Say
+) -> Iterator[Result]:
     for experiment in experiments:
         code = text_hash(experiment.module)
         known = None if fresh else records.read(out, experiment.name)
-        already = known is not None and known.code == code and known.error is None
+        same = known is not None and known.code == code and known.reduced == reduced
+        already = same and known is not None and known.error is None
         if known is None or not already:
-            known = records.write(out, *_performed(experiment, code, say))
+            known = records.write(out, *_performed(experiment, code, reduced, say))
         pages.write(out)
         yield Result(known, already)
 
 
-def _performed(experiment: Experiment, code: str, say: Say) -> tuple[Record, bytes | None]:
+def _performed(experiment: Experiment, code: str, reduced: bool, say: Say) -> tuple[Record, bytes | None]:
     import jax
 
     from ..provenance import versions
@@ -59,7 +71,7 @@ def _performed(experiment: Experiment, code: str, say: Say) -> tuple[Record, byt
     checks: tuple[Check, ...] = ()
     try:
         with jax.enable_x64(True):  # slopes of small gaps want digits
-            outcome = experiment.load()(lambda text: say(experiment.name, text))
+            outcome = experiment.load(reduced)(lambda text: say(experiment.name, text))
             checks, picture = tuple(outcome.checks), _png(outcome.figure)
     except Exception as raised:
         checks, error = (), f"{type(raised).__name__}: {raised}"
@@ -76,6 +88,7 @@ def _performed(experiment: Experiment, code: str, say: Say) -> tuple[Record, byt
         code=code,
         date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         error=error,
+        reduced=reduced,
     )
     return record, picture
 

@@ -16,6 +16,7 @@ around it. To the error of the limit that of a sampled risk is added. SGD may di
 of f at finite width, Var σ/n ≤ 5²/800 ≈ 0.03 in 2R, and by gradient noise, of order
 η tr(K)/batch · E(y − f)²/2 ≈ 0.01."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -37,11 +38,30 @@ from ..states.starts import init
 from .base import Check, Outcome, Say, finished
 
 KNOTS = ((0.5, -2.5), (1.5, 7.5))
-DIMENSION, SCALE, DELTAS = 40, 0.8, (0.2, 0.4, 0.6, 0.8)
-WIDTH, STEP, BATCH, SAMPLE = 800, 4e-3, 100, 2**14
-TIMES = STEP * np.round(np.concatenate([[0.0], np.geomspace(0.02, 40, 26)]) / STEP)  # whole steps
-LIMITS = (4e-3, 1e-3)  # tolerances of R, the second to compare with
-TOLERANCE = 0.05  # on 2R and on the mean radius
+DIMENSION, SCALE = 40, 0.8
+STEP, BATCH, SAMPLE = 4e-3, 100, 2**14
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much is measured; the defaults are the published run's."""
+
+    deltas: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8)
+    width: int = 800
+    time: float = 40.0
+    saved: int = 26
+    limits: tuple[float, float] = (4e-3, 1e-3)  # tolerances of R, the second to compare with
+    tolerance: float = 0.05  # on 2R and on the mean radius
+
+    @property
+    def times(self) -> np.ndarray:
+        """Whole steps, evenly in log t."""
+        return STEP * np.round(np.concatenate([[0.0], np.geomspace(0.02, self.time, self.saved)]) / STEP)
+
+
+FULL = Settings()
+# The variance of f at finite width, Var σ/n, which 2R differs by, is twice as large at half the width.
+REDUCED = Settings(deltas=(0.4,), width=400, time=4.0, saved=10, limits=(1e-2, 4e-3), tolerance=0.1)
 
 
 def problem_of(d: float, delta: float, knots: Any = KNOTS) -> Problem:
@@ -63,16 +83,16 @@ def curves(run: Run) -> np.ndarray:
     return np.array([2 * np.asarray(run["risk"]), np.asarray(run["radius"])])
 
 
-def sgd(problem: Problem, seed: int) -> Run:
+def sgd(problem: Problem, seed: int, settings: Settings) -> Run:
     """One-pass SGD of the network, in float32; its risk is taken on a sample that it does not see."""
-    start = init(problem, w=SCALE).sample(jax.random.key(seed), WIDTH, dtype=jnp.float32)
+    start = init(problem, w=SCALE).sample(jax.random.key(seed), settings.width, dtype=jnp.float32)
     steps = SGD(Risk(problem, Sample(SAMPLE)), STEP, BATCH, one_pass=True)
-    run = evolve(steps, start, TIMES, key=jax.random.key(100 + seed), observe=OBSERVED,
+    run = evolve(steps, start, settings.times, key=jax.random.key(100 + seed), observe=OBSERVED,
                  snapshots=False, progress=False)  # fmt: skip
     return finished(run)
 
 
-def _draw(found: dict[float, tuple[Any, ...]]) -> Any:
+def _draw(found: dict[float, tuple[Any, ...]], width: int) -> Any:
     with panels(2, width=5.2, height=3.8) as (figure, axes):
         for colour, (delta, (ts, limit, net)) in zip(COLOURS, found.items(), strict=False):
             for axis, fine, coarse in zip(axes, limit, net, strict=True):
@@ -83,27 +103,27 @@ def _draw(found: dict[float, tuple[Any, ...]]) -> Any:
         axes[0].set(ylabel="risk E(y − f)² = 2R")
         axes[1].set(ylabel="mean radius ∫r dρ")
         axes[1].plot([], [], color="0.3", lw=2, label="limit")
-        axes[1].plot([], [], "o", ms=3.5, mfc="none", color="0.3", label=f"SGD, n = {WIDTH}")
+        axes[1].plot([], [], "o", ms=3.5, mfc="none", color="0.3", label=f"SGD, n = {width}")
         axes[1].legend(loc="upper left")
     return figure
 
 
-def run(say: Say) -> Outcome:
-    found, checks = {}, []
-    for i, delta in enumerate(DELTAS):
+def run(say: Say, settings: Settings = FULL) -> Outcome:
+    found, checks, times = {}, [], settings.times
+    for i, delta in enumerate(settings.deltas):
         problem = problem_of(DIMENSION, delta)
-        say(f"Δ = {delta:g}: the limit to two tolerances ({i + 1} of {len(DELTAS)})")
+        say(f"Δ = {delta:g}: the limit to two tolerances ({i + 1} of {len(settings.deltas)})")
         start = init(problem, w=SCALE)
-        solve = lambda tol, p=problem, s=start: limit(p, s, TIMES, tol, observe=OBSERVED, progress=False)
-        rough, fine = (finished(solve(tol)) for tol in LIMITS)
-        say(f"Δ = {delta:g}: one-pass SGD, {round(TIMES[-1] / STEP)} steps of {BATCH} samples")
-        net = sgd(problem, i)
+        solve = lambda tol, p=problem, s=start: limit(p, s, times, tol, observe=OBSERVED, progress=False)
+        rough, fine = (finished(solve(tol)) for tol in settings.limits)
+        say(f"Δ = {delta:g}: one-pass SGD, {round(times[-1] / STEP)} steps of {BATCH} samples")
+        net = sgd(problem, i, settings)
         errors = np.abs(curves(fine) - curves(rough)).max(axis=1)
         errors[0] = 2 * (fine.info["error"] + net.info["expectation_error"])  # and one s.e. of the sample
         found[delta] = (fine.t, curves(fine), curves(net))
         gaps = np.abs(curves(net) - curves(fine)).max(axis=1)
         for what, gap, error in zip(("2R", "∫r dρ"), gaps, errors, strict=True):
-            name = f"Δ = {delta:g}: largest gap over {len(TIMES)} times of {what}, SGD to limit"
-            checks.append(Check(name, "0 as n → ∞, η → 0", gap, error, 0.0, TOLERANCE))
+            name = f"Δ = {delta:g}: largest gap over {len(times)} times of {what}, SGD to limit"
+            checks.append(Check(name, "0 as n → ∞, η → 0", gap, error, 0.0, settings.tolerance))
     say("the figure")
-    return Outcome(tuple(checks), _draw(found))
+    return Outcome(tuple(checks), _draw(found, settings.width))

@@ -22,7 +22,7 @@ Conventions. The paper's risk is E(y − f)² = 2R, R = ½E(y − f)² being the
 axis. No time enters (the paper's t, for ξ = 1, is the library's 2t)."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import equinox as eqx
@@ -35,14 +35,30 @@ from ..figures import COLOURS, panels
 from .base import Check, Outcome, Say, slope_check
 from .two_gaussians_dynamics import problem_of
 
-DIMENSIONS = (20, 40, 80, 160, 320, math.inf)
-DRAWN = (20, 40, 160, math.inf)
-DELTAS = np.linspace(0.05, 0.95, 37)
-ORDER, DIGITS, RISE = 48, 1e-6, 1e-8  # nodes of x, width of the last bracket, what counts as below Ψ(r*)
+ORDER, RISE = 48, 1e-8  # nodes of x, what counts as below Ψ(r*)
 OPTIMAL, UPPER, LOWER = 0.2, 0.7, 1e-4  # a Δ where one sphere is optimal in all d, and two where it is not
 LARGE = 80  # dimensions from which on slopes in d are fitted
 RADII = np.concatenate([2 * np.tan(np.linspace(0, 1.55, 500)), [1e6]])
 GAP = 1e-6  # on the certificate of the least risk
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much is measured; the defaults are the published run's."""
+
+    dimensions: tuple[float, ...] = (20, 40, 80, 160, 320, math.inf)
+    drawn: tuple[float, ...] = (20, 40, 160, math.inf)
+    deltas: np.ndarray = field(default_factory=lambda: np.linspace(0.05, 0.95, 37))
+    digits: float = 1e-6  # width of the last bracket
+    tolerance: float = 0.1  # on exponents in d
+    doubt: float = 5e-5  # of a threshold
+
+
+FULL = Settings()
+# Brackets a hundred times as wide, of thresholds that are 1e-3 apart: a tenth of the exponents more.
+REDUCED = Settings(
+    (80, 320, math.inf), (math.inf,), np.linspace(0.1, 0.9, 5), digits=1e-4, tolerance=0.2, doubt=5e-4
+)
 
 
 @eqx.filter_jit
@@ -98,19 +114,19 @@ def excess(d: float, delta: float, order: int) -> float:
     return float(np.min(radial.psi(radial.table(RADII)[0], f)) - radial.psi(f, f))
 
 
-def threshold(d: float, order: int, beyond: float = UPPER) -> float:
+def threshold(d: float, order: int, beyond: float, digits: float) -> float:
     """Δ*_d by bisection, between a Δ where one sphere is optimal and one `beyond`, where it is not."""
     inside, outside = OPTIMAL, beyond
-    while abs(outside - inside) > DIGITS:
+    while abs(outside - inside) > digits:
         middle = (inside + outside) / 2
         inside, outside = (inside, middle) if excess(d, middle, order) < -RISE else (middle, outside)
     return (inside + outside) / 2
 
 
-def measured(d: float, beyond: float = UPPER) -> tuple[float, float]:
+def measured(d: float, digits: float, beyond: float = UPPER) -> tuple[float, float]:
     """A threshold, and its error: the change under doubled orders, and the bracket."""
-    fine, rough = threshold(d, 2 * ORDER, beyond), threshold(d, ORDER, beyond)
-    return fine, abs(fine - rough) + DIGITS
+    fine, rough = (threshold(d, order, beyond, digits) for order in (2 * ORDER, ORDER))
+    return fine, abs(fine - rough) + digits
 
 
 def best_law(radial: Radial) -> np.ndarray:
@@ -141,12 +157,12 @@ def _slope(values: dict[float, tuple[float, float]]) -> Slope:
     return fit_slope(large, *zip(*(values[d] for d in large), strict=True))
 
 
-def _draw(upper: Any, curves: dict[float, np.ndarray], laws: dict[str, Any]) -> Any:
+def _draw(upper: Any, curves: dict[float, np.ndarray], laws: dict[str, Any], deltas: np.ndarray) -> Any:
     """The least risk; the threshold against 1/d; how the thresholds tend to those of d = ∞."""
     with panels(3, width=4.6, height=3.8) as (figure, axes):
         for colour, (d, rows) in zip(COLOURS, curves.items(), strict=False):
-            axes[0].plot(DELTAS, 2 * rows[:, 0], color=colour, label=f"d = {d}".replace("inf", "∞"))
-            axes[0].plot(DELTAS, 2 * rows[:, 2], "--", lw=1, color=colour)
+            axes[0].plot(deltas, 2 * rows[:, 0], color=colour, label=f"d = {d}".replace("inf", "∞"))
+            axes[0].plot(deltas, 2 * rows[:, 2], "--", lw=1, color=colour)
             axes[0].axvline(upper[d][0], color=colour, ls=":", lw=1)
         axes[0].plot([], [], "--", lw=1, color="0.3", label="best sphere")
         axes[0].plot([], [], ":", lw=1, color="0.3", label="Δ*")
@@ -168,33 +184,33 @@ def _draw(upper: Any, curves: dict[float, np.ndarray], laws: dict[str, Any]) -> 
     return figure
 
 
-def run(say: Say) -> Outcome:
-    upper, lower, curves = {}, {}, {}
-    for d in DIMENSIONS:
-        upper[d] = measured(d)
+def run(say: Say, settings: Settings = FULL) -> Outcome:
+    upper, lower, curves, deltas, digits = {}, {}, {}, settings.deltas, settings.digits
+    for d in settings.dimensions:
+        upper[d] = measured(d, digits)
         say(f"d = {d}: Δ* = {upper[d][0]:.6f} ± {upper[d][1]:.1g}")
         if math.isfinite(d):
-            lower[d] = measured(d, LOWER)
+            lower[d] = measured(d, digits, LOWER)
             say(f"d = {d}: optimal from Δ' = {lower[d][0]:.6f} ± {lower[d][1]:.1g} on")
-    for d in DRAWN:
-        curves[d] = np.array([least_risk(d, delta) for delta in DELTAS])
-        say(f"d = {d}: least risk for {len(DELTAS)} Δ, certified to {curves[d][:, 1].max():.1g}")
+    for d in settings.drawn:
+        curves[d] = np.array([least_risk(d, delta) for delta in deltas])
+        say(f"d = {d}: least risk for {len(deltas)} Δ, certified to {curves[d][:, 1].max():.1g}")
     last, error = upper[math.inf]
     apart = {d: (last - value, error + own) for d, (value, own) in upper.items() if math.isfinite(d)}
     worst = max(own for _, own in (*upper.values(), *lower.values()))
     rise = float(np.diff([value for value, _ in upper.values()]).min())
     gap = max(rows[:, 1].max() for rows in curves.values())
-    inside = {d: (lower.get(d, (0.0,))[0] < DELTAS) & (upper[d][0] > DELTAS) for d in curves}
+    inside = {d: (lower.get(d, (0.0,))[0] < deltas) & (deltas < upper[d][0]) for d in curves}
     same = max(np.abs(rows[inside[d], 2] - rows[inside[d], 0]).max() for d, rows in curves.items())
-    zero = curves[math.inf][DELTAS > last, 0].max()  # noqa: SIM300
+    zero = curves[math.inf][deltas > last, 0].max()
     checks = (
         Check("Δ* in d = ∞", "0.47", last, error, 0.465, 0.475),
-        Check("largest change of a threshold under doubled orders", "0", worst, DIGITS, 0.0, 5e-5),
+        Check("largest change of a threshold under doubled orders", "0", worst, digits, 0.0, settings.doubt),
         Check("least rise of Δ* with d", "> 0", rise, 2 * worst, 1e-5, 1.0),
-        slope_check(f"slope in d of Δ*_∞ − Δ*_d, d ≥ {LARGE}", _slope(apart), -1.0, 0.1),
-        slope_check(f"slope in d of Δ'_d, d ≥ {LARGE}", _slope(lower), -1.0, 0.1),
+        slope_check(f"slope in d of Δ*_∞ − Δ*_d, d ≥ {LARGE}", _slope(apart), -1.0, settings.tolerance),
+        slope_check(f"slope in d of Δ'_d, d ≥ {LARGE}", _slope(lower), -1.0, settings.tolerance),
         Check("largest duality gap of the least risk", "0", gap, 0.0, -1e-12, GAP),
         Check("Δ' < Δ < Δ*: largest R(δ_r*) − least R", "0", float(same), gap, 0.0, 10 * GAP),
         Check("d = ∞, Δ > Δ*: largest least risk", "0", float(zero), gap, 0.0, GAP),
     )
-    return Outcome(checks, _draw(upper, curves, {"Δ*(∞) − Δ*(d)": apart, "Δ'(d)": lower}))
+    return Outcome(checks, _draw(upper, curves, {"Δ*(∞) − Δ*(d)": apart, "Δ'(d)": lower}, deltas))

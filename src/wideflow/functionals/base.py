@@ -1,20 +1,21 @@
 """What a functional answers, and sums of functionals."""
 
 import abc
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
-from .._checks import number
+from .._checks import is_traced, number, positive
+from .._data import Data
 from .._tracing import traced
-from .._typing import Abstract
+from .._typing import Abstract, Scalar, TypeIs
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
-from ..states.grid import Measure
+from ..states.measure import AbstractMeasure
 from ..states.particles import Particles
+from ..states.state import AbstractState
 from ..states.trainable import AbstractTrainable
 
 
@@ -29,19 +30,19 @@ class AbstractFunctional(eqx.Module):
     sample: Abstract[Nodes | None]  # finite data behind it, to be drawn from, if it has some
 
     @abc.abstractmethod
-    def value(self, state: Any) -> Float[Array, ""]:
+    def value(self, state: AbstractState) -> Float[Array, ""]:
         """F(state)."""
 
     @abc.abstractmethod
-    def energy(self, particles: Measure) -> Float[Array, ""]:
+    def energy(self, particles: AbstractMeasure) -> Float[Array, ""]:
         """The functional whose Wasserstein gradient flow has this velocity."""
 
     @abc.abstractmethod
-    def potential(self, theta: Float[Array, "k D"], particles: Measure) -> Float[Array, " k"]:
+    def potential(self, theta: Float[Array, "k D"], particles: AbstractMeasure) -> Float[Array, " k"]:
         """First variation of the energy at the points θ: Ψ/α for a risk."""
 
     @abc.abstractmethod
-    def drift(self, state: AbstractTrainable, scale: Any = 1.0) -> Any:
+    def drift(self, state: AbstractTrainable, scale: Scalar = 1.0) -> PyTree:
         """scale · (−∇potential) at every particle, in the state's parts. A step η is best given here
         as the scale: it then multiplies rows of data rather than coordinates of θ."""
 
@@ -53,7 +54,7 @@ class AbstractFunctional(eqx.Module):
         """How many terms with an expectation there are."""
         return int(self.problem is not None)
 
-    def velocity(self, state: AbstractTrainable) -> Any:
+    def velocity(self, state: AbstractTrainable) -> PyTree:
         """−∇potential at every particle, joined to (n, D); for a network a tree as its parts."""
         return state.joined(_drift(traced(self), state))
 
@@ -65,22 +66,44 @@ class AbstractFunctional(eqx.Module):
         """∫|velocity|²dρ, the rate at which the plain flow lowers the energy."""
         return jnp.sum(particles.weights * jnp.sum(self.velocity(particles) ** 2, axis=-1))
 
-    def observed(self, state: Any) -> dict[str, Array]:
+    def observed(self, state: AbstractState) -> dict[str, Array]:
         """What every run records."""
         return {"risk": self.value(state)}
 
-    def info(self, state: Any) -> dict[str, Any]:
+    def info(self, state: AbstractState) -> Data:
         """How the expectation was taken for this state, with its error estimate."""
         return {}
 
     def __add__(self, other: "AbstractFunctional") -> "AbstractFunctional":
-        if not isinstance(other, AbstractFunctional):
+        if not is_functional(other):
             return NotImplemented
         return Sum((self, other))
 
-    def __mul__(self, factor: Any) -> "AbstractFunctional":
-        if isinstance(factor, jax.core.Tracer):
-            return Scaled(factor, self)
+    def entropic_split(self) -> tuple["AbstractFunctional | None", PyTree]:
+        """(G, c) with F = G + c S, S the entropy: what moves by a velocity, and what is noise."""
+        return self, 0.0
+
+    def decay_split(self) -> tuple["AbstractFunctional | None", PyTree]:
+        """(G, λ) with F = G + (λ/2)∫|θ|²dρ."""
+        return self, 0.0
+
+    def has_decay(self) -> bool:
+        """Whether ½∫|θ|²dρ is among the terms."""
+        decay = self.decay_split()[1]
+        return is_traced(decay) or decay != 0
+
+    def __neg__(self) -> "AbstractFunctional":
+        return Scaled(-1.0, self)
+
+    def __sub__(self, other: "AbstractFunctional") -> "AbstractFunctional":
+        return self + (-other) if is_functional(other) else NotImplemented
+
+    def __truediv__(self, divisor: Scalar) -> "AbstractFunctional":
+        if is_traced(divisor):
+            return Scaled(1 / divisor, self)
+        return Scaled(1 / positive("The divisor of a functional", divisor, infinite=True), self)
+
+    def __mul__(self, factor: Scalar) -> "AbstractFunctional":
         return Scaled(number("The factor of a functional", factor), self)
 
     __rmul__ = __mul__
@@ -89,10 +112,13 @@ class AbstractFunctional(eqx.Module):
 _drift = eqx.filter_jit(lambda functional, particles: functional.drift(particles))
 
 
+_Split = tuple[AbstractFunctional | None, PyTree]  # what is left, and how much was taken out
+
+
 class Scaled(AbstractFunctional):
     """factor · F."""
 
-    factor: Any
+    factor: Scalar
     term: AbstractFunctional
 
     def value(self, state):
@@ -111,11 +137,11 @@ class Scaled(AbstractFunctional):
         return Scaled(self.factor, self.term.on(nodes))
 
     @property
-    def problem(self):
+    def problem(self):  # type: ignore[override]
         return self.term.problem
 
     @property
-    def sample(self):
+    def sample(self):  # type: ignore[override]
         return self.term.sample
 
     def info(self, state):
@@ -126,6 +152,20 @@ class Scaled(AbstractFunctional):
 
     def risks(self):
         return self.term.risks()
+
+    def _scaled(
+        self, split: tuple[AbstractFunctional | None, PyTree]
+    ) -> tuple[AbstractFunctional | None, PyTree]:
+        rest, amount = split
+        if rest is self.term:
+            return self, 0.0
+        return None if rest is None else Scaled(self.factor, rest), self.factor * amount
+
+    def entropic_split(self):
+        return self._scaled(self.term.entropic_split())
+
+    def decay_split(self):
+        return self._scaled(self.term.decay_split())
 
 
 class Sum(AbstractFunctional):
@@ -153,12 +193,12 @@ class Sum(AbstractFunctional):
         return next((term for term in self.terms if term.problem is not None), None)
 
     @property
-    def problem(self):
+    def problem(self):  # type: ignore[override]
         term = self._with_problem()
         return None if term is None else term.problem
 
     @property
-    def sample(self):
+    def sample(self):  # type: ignore[override]
         term = self._with_problem()
         return None if term is None else term.sample
 
@@ -172,3 +212,22 @@ class Sum(AbstractFunctional):
 
     def risks(self):
         return sum(term.risks() for term in self.terms)
+
+    def _joined(self, splits: list[tuple[AbstractFunctional | None, PyTree]]) -> PyTree:
+        """What is left of the terms, and the sum of what was taken out of them."""
+        if not any(is_traced(amount) or amount for _, amount in splits):
+            return self, 0.0
+        kept = tuple(rest for rest, _ in splits if rest is not None)
+        whole = None if not kept else kept[0] if len(kept) == 1 else Sum(kept)
+        return whole, sum(amount for _, amount in splits)
+
+    def entropic_split(self):
+        return self._joined([term.entropic_split() for term in self.terms])
+
+    def decay_split(self):
+        return self._joined([term.decay_split() for term in self.terms])
+
+
+def is_functional(value: object) -> TypeIs[AbstractFunctional]:
+    """Whether something is a functional."""
+    return isinstance(value, AbstractFunctional)

@@ -1,16 +1,15 @@
 """The velocity kernel: weighted data in, risk and velocity out, whatever the neuron or network."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
+from .._typing import Scalar
 from ..problems.losses import AbstractLoss
 from ..problems.nodes import Nodes
 from ..states.chunks import NEURONS, chunk_rows, chunked, in_blocks, in_chunks, is_wide, joined
-from ..states.particles import Particles
+from ..states.particles import Particles, is_cloud
 from ..states.trainable import AbstractTrainable
 
 _FEW_ROWS = 32  # below this many rows, laying out the parts anew costs more than it saves
@@ -18,8 +17,8 @@ _BLOCK_ROWS = 256  # rows to take at once against a block of neurons
 
 
 def sweep(
-    state: AbstractTrainable, nodes: Nodes, loss: AbstractLoss, scale: Any = 1.0
-) -> tuple[Float[Array, ""], Any]:
+    state: AbstractTrainable, nodes: Nodes, loss: AbstractLoss, scale: Scalar = 1.0
+) -> tuple[Float[Array, ""], PyTree]:
     """Risk R = Σ_i ω_i ℓ(f(x_i), y_i) and velocity −(1/α)∇Ψ of every particle:
 
         v_j = (1/α) Σ_i ω_i u_i ∇_θ σ*(x_i; θ_j),   u = −∂ℓ/∂f,
@@ -27,10 +26,10 @@ def sweep(
     times `scale`, in the neuron's parts. The data is scanned in chunks; two matrix products a chunk for
     a ridge neuron, and nothing of size rows × neurons is ever held. Very wide networks are taken in
     blocks of neurons too, at the price of computing the hidden layer twice. States that are not particles
-    say themselves how a signal moves them (`pull`)."""
+    say themselves how a signal moves them (`vjp`)."""
     data = nodes.astype(state.dtype)
-    if not isinstance(state, Particles):
-        return _by_pull(state, data, loss, scale)
+    if not is_cloud(state):
+        return _by_vjp(state, data, loss, scale)
     walk = _by_blocks if is_wide(state.n * state.neuron.fan, state.dtype) else _by_chunks
     return walk(state, data, loss, scale)
 
@@ -41,21 +40,21 @@ def risk_of(state: AbstractTrainable, nodes: Nodes, loss: AbstractLoss) -> Float
     return sweep(state, nodes, loss)[0]
 
 
-def _signal(particles: Particles, data: Nodes, f: Array, loss: AbstractLoss, scale: Any) -> Array:
+def _signal(particles: Particles, data: Nodes, f: Array, loss: AbstractLoss, scale: Scalar) -> Array:
     """scale · ω_i u_i/α. Scaling here, row by row, spares a product for every coordinate of θ."""
     u, by = loss.signal(f, data.y), data.weights * (jnp.asarray(scale, f.dtype) / particles.alpha)
     return u * (by if u.ndim == 1 else by[:, None])
 
 
-def _add(total: Any, more: Any) -> Any:
+def _add(total: PyTree, more: PyTree) -> PyTree:
     return jax.tree.map(jnp.add, total, more)
 
 
-def _by_pull(state: AbstractTrainable, data: Nodes, loss: AbstractLoss, scale: Any) -> tuple[Array, Any]:
-    def chunk(data: Nodes) -> tuple[Array, Any]:
+def _by_vjp(state: AbstractTrainable, data: Nodes, loss: AbstractLoss, scale: Scalar) -> tuple[Array, PyTree]:
+    def chunk(data: Nodes) -> tuple[Array, PyTree]:
         f = state(data.x)
         u, by = loss.signal(f, data.y), data.weights * jnp.asarray(scale, f.dtype)
-        velocity = state.pull(data.x, u * (by if u.ndim == 1 else by[:, None]))
+        velocity = state.vjp(data.x, u * (by if u.ndim == 1 else by[:, None]))
         return jnp.sum(data.weights * loss(f, data.y)), velocity
 
     rows = state.rows(data.m)
@@ -65,13 +64,13 @@ def _by_pull(state: AbstractTrainable, data: Nodes, loss: AbstractLoss, scale: A
     return jax.lax.scan(lambda total, data: (_add(total, chunk(data)), None), zero, in_chunks(data, rows))[0]
 
 
-def _by_chunks(particles: Particles, data: Nodes, loss: AbstractLoss, scale: Any) -> tuple[Array, Any]:
+def _by_chunks(particles: Particles, data: Nodes, loss: AbstractLoss, scale: Scalar) -> tuple[Array, PyTree]:
     neuron, weights = particles.neuron, particles.weights
 
-    def chunk(parts: Any, data: Nodes) -> tuple[Array, Any]:
-        mixed, pull = neuron.mix_and_pull(parts, data.x, weights)
+    def chunk(parts: PyTree, data: Nodes) -> tuple[Array, PyTree]:
+        mixed, vjp = neuron.weighted_sum_and_vjp(parts, data.x, weights)
         f = particles.alpha * mixed
-        velocity = pull(_signal(particles, data, f, loss, scale))
+        velocity = vjp(_signal(particles, data, f, loss, scale))
         return jnp.sum(data.weights * loss(f, data.y)), velocity
 
     rows = chunk_rows(data.m, particles.n * neuron.fan, data.x.shape[1], particles.dtype)
@@ -85,7 +84,7 @@ def _by_chunks(particles: Particles, data: Nodes, loss: AbstractLoss, scale: Any
     return risk, back(velocity)[0]
 
 
-def _by_blocks(particles: Particles, data: Nodes, loss: AbstractLoss, scale: Any) -> tuple[Array, Any]:
+def _by_blocks(particles: Particles, data: Nodes, loss: AbstractLoss, scale: Scalar) -> tuple[Array, PyTree]:
     neuron, rows = particles.neuron, min(_BLOCK_ROWS, data.m)
     blocks = jax.tree.map(lambda v: in_blocks(v, NEURONS), particles.parts)
     masses = chunked(particles.weights, NEURONS, pad="constant")  # the copies weigh 0
@@ -93,9 +92,9 @@ def _by_blocks(particles: Particles, data: Nodes, loss: AbstractLoss, scale: Any
 
     def forward(f, block):
         parts, weights = neuron.for_chunks(block[0]), block[1]
-        return f + jax.lax.map(lambda x: neuron.mix(parts, x, weights), chunks.x), None
+        return f + jax.lax.map(lambda x: neuron.weighted_sum(parts, x, weights), chunks.x), None
 
-    one = jax.eval_shape(neuron.mix, particles.parts, chunks.x[0], particles.weights)
+    one = jax.eval_shape(neuron.weighted_sum, particles.parts, chunks.x[0], particles.weights)
     f = jnp.zeros((chunks.x.shape[0], *one.shape), particles.dtype)
     f = particles.alpha * jax.lax.scan(forward, f, (blocks, masses))[0]
     u = jax.vmap(lambda f, chunk: _signal(particles, chunk, f, loss, scale))(f, chunks)
@@ -104,9 +103,9 @@ def _by_blocks(particles: Particles, data: Nodes, loss: AbstractLoss, scale: Any
 
     def backward(block):
         parts, back = jax.vjp(neuron.for_chunks, block)
-        pull = lambda total, xu: (_add(total, neuron.mix_and_pull(parts, xu[0], unit)[1](xu[1])), None)
+        vjp = lambda total, xu: (_add(total, neuron.weighted_sum_and_vjp(parts, xu[0], unit)[1](xu[1])), None)
         zero = jax.tree.map(jnp.zeros_like, parts)
-        return back(jax.lax.scan(pull, zero, (chunks.x, u))[0])[0]
+        return back(jax.lax.scan(vjp, zero, (chunks.x, u))[0])[0]
 
     velocity = jax.lax.map(backward, blocks)
     return risk, jax.tree.map(lambda v: joined(v, particles.n), velocity)

@@ -4,24 +4,25 @@ Each way answers the same questions (risk, Ψ, velocity, V and U, how wrong it m
 does not know which one it holds."""
 
 import abc
+import math
 from dataclasses import dataclass
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from .._checks import count
-from .._typing import Abstract
-from ..problems.laws import Dataset
-from ..problems.losses import Squared
-from ..problems.neurons import AbstractNeuron, Neuron
+from .._typing import Abstract, Scalar
+from ..problems.laws import is_dataset
+from ..problems.neurons import AbstractNeuron, is_ridge
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
 from ..states.chunks import chunk_rows, chunked, in_chunks
-from ..states.particles import Particles
-from ..states.trainable import AbstractTrainable
+from ..states.measure import AbstractMeasure
+from ..states.particles import Particles, is_cloud
+from ..states.state import AbstractState
+from ..states.trainable import is_trainable
 from .base import traced
 from .engine import risk_of, sweep
 from .pairs import ORDER, Pairs, why_not
@@ -29,6 +30,8 @@ from .pairs import ORDER, Pairs, why_not
 # Closed forms cost n²: up to this width one evaluation takes about a second on two cores.
 MOST_PAIRED = 8192
 DEFAULT_SAMPLE = 2**14
+_FRESH = 2**32 - 2  # the stream of fresh data beside a sample's own
+_ROUNDINGS = 4  # of a number, on its way through a sum
 _MOST_TERMS = 1024  # of a dual's series, whose rule has twice as many points
 
 
@@ -38,32 +41,36 @@ class AbstractExpectation(eqx.Module):
     sample: Abstract[Nodes | None]  # the finite data behind it, to be drawn from; else None
 
     @abc.abstractmethod
-    def risk(self, state: Any) -> Float[Array, ""]:
+    def risk(self, state: AbstractState) -> Float[Array, ""]:
         """R = E ℓ(f(x), y)."""
 
     @abc.abstractmethod
-    def potential(self, parts: Any, particles: Particles) -> Float[Array, " k"]:
+    def potential(self, parts: PyTree, particles: AbstractMeasure) -> Float[Array, " k"]:
         """Ψ(θ; ρ) = −E[u(x) σ*(x; θ)]."""
 
     @abc.abstractmethod
-    def drift(self, particles: Particles, scale: Any = 1.0) -> Any:
+    def drift(self, particles: Particles, scale: Scalar = 1.0) -> PyTree:
         """−(scale/α)∇Ψ at every particle, in the neuron's parts."""
 
     @abc.abstractmethod
-    def v(self, parts: Any) -> Float[Array, " k"]:
+    def v(self, parts: PyTree) -> Float[Array, " k"]:
         """V(θ) = −E[y σ*(x; θ)] (squared loss)."""
 
     @abc.abstractmethod
-    def u(self, parts: Any, others: Any) -> Float[Array, "k l"]:
+    def u(self, parts: PyTree, others: PyTree) -> Float[Array, "k l"]:
         """U(θ, θ') = E[σ*(x; θ)σ*(x; θ')] (squared loss)."""
 
     @abc.abstractmethod
-    def handles(self, state: Any) -> bool:
+    def handles(self, state: AbstractState) -> bool:
         """Whether this way can be afforded for this state."""
 
     @abc.abstractmethod
-    def error(self, state: Any) -> float:
-        """Estimated absolute error of `risk`."""
+    def error(self, state: AbstractState) -> float:
+        """Estimated absolute error of `risk`, rounding included."""
+
+    def observed(self, state: AbstractState) -> dict[str, Array]:
+        """What a run records beside the risk; pure, so that it can be compiled and vmapped over states."""
+        return {}
 
     @property
     @abc.abstractmethod
@@ -83,12 +90,12 @@ class AbstractByNodes(AbstractExpectation):
     problem: Abstract[Problem]
     nodes: Abstract[Nodes]
 
-    def rows(self, state: Any) -> Array:
+    def rows(self, state: AbstractState) -> Array:
         """ℓ of every row."""
         return self.problem.loss(state(self.nodes.x), self.nodes.y)
 
     def risk(self, state):
-        if isinstance(state, AbstractTrainable):
+        if is_trainable(state):
             return risk_of(state, self.nodes, self.problem.loss)
         return jnp.sum(self.nodes.weights * self.rows(state))
 
@@ -109,19 +116,29 @@ class AbstractByNodes(AbstractExpectation):
     def handles(self, state):
         return True
 
+    def rounding(self, state: AbstractState) -> float:
+        """Error of the risk by rounding: f and y have eps of themselves each, which ℓ takes by its slope
+        u = −∂ℓ/∂f, and the sum over rows has eps of itself: E[ℓ + |u|(|f| + |y|)], times some roundings. That
+        labels were rounded to this precision before they came is in it."""
+        f, y = state(self.nodes.x), self.nodes.y
+        u = jnp.abs(self.problem.loss.signal(f, y))
+        size = jnp.abs(f) + (jnp.abs(y) if y.shape == f.shape else 0)
+        slack = self.problem.loss(f, y) + jnp.sum((u * size).reshape(len(f), -1), axis=1)
+        return float(_ROUNDINGS * jnp.finfo(f.dtype).eps * jnp.sum(self.nodes.weights * slack))
+
 
 class OnData(AbstractByNodes):
-    """E over a data set or a batch: exact, as that is what is asked for."""
+    """E over a data set or a batch: exact up to rounding, as that is what is asked for."""
 
     problem: Problem
     nodes: Nodes
 
     @property
-    def sample(self):
+    def sample(self):  # type: ignore[override]
         return self.nodes
 
     def error(self, state):
-        return 0.0
+        return self.rounding(state)
 
     @property
     def way(self):
@@ -129,24 +146,40 @@ class OnData(AbstractByNodes):
 
 
 class OnSample(AbstractByNodes):
-    """E over a fixed sample of the law of (x, y). Its error bar is that of a state which was not
-    trained on this sample: what a state has fitted of the sample's own chance does not show in it."""
+    """E over a fixed sample of the law of (x, y): the empirical risk, which is what is descended. A state
+    that was trained on it has fitted the sample's own chance too, so that the risk of the law itself (the
+    population risk) is estimated on `fresh` data, as many rows that no state is trained on."""
 
     problem: Problem
     nodes: Nodes
+    fresh: Nodes
 
     @property
-    def sample(self):
+    def sample(self):  # type: ignore[override]
         return self.nodes
 
+    def observed(self, state):
+        """`fresh_risk`, an unbiased estimate of the population risk, and `fresh_risk_error`, one standard
+        error of it (infinite for a sample of one)."""
+        rows = self.problem.loss(state(self.fresh.x), self.fresh.y)
+        m = self.fresh.m
+        error = jnp.std(rows, ddof=1) / m**0.5 if m > 1 else jnp.asarray(jnp.inf, rows.dtype)
+        return {"fresh_risk": jnp.mean(rows), "fresh_risk_error": error}
+
     def error(self, state):
-        """One standard error; unknown, so infinite, for a sample of one."""
-        m = self.nodes.m
-        return float(jnp.std(self.rows(state), ddof=1) / jnp.sqrt(m)) if m > 1 else float("inf")
+        """How far `risk` may be from the population risk: the gap to that of fresh data, and one standard
+        error of the latter."""
+        seen = _observed(self, state)
+        gap = float(self.risk(state) - seen["fresh_risk"])
+        return math.hypot(gap, float(seen["fresh_risk_error"])) + self.rounding(state)
 
     @property
     def way(self):
-        return f"fixed sample ({self.nodes.m} points, error in sample)"
+        m = self.nodes.m
+        return f"fixed sample ({m} points: the risk is that of these, its error against {m} fresh ones)"
+
+
+_observed = eqx.filter_jit(lambda way, state: way.observed(state))
 
 
 class ByQuadrature(AbstractByNodes):
@@ -158,7 +191,7 @@ class ByQuadrature(AbstractByNodes):
     order: int = eqx.field(static=True)
 
     @property
-    def sample(self):
+    def sample(self):  # type: ignore[override]
         return None
 
     def risk(self, state):
@@ -167,20 +200,21 @@ class ByQuadrature(AbstractByNodes):
     def error(self, state):
         """The larger difference from two coarser rules (of a neuron's own means too), and rounding."""
         here = self.risk(state)
+        rules = {n: self.problem.quadrature(n) for n in coarser(self.order)}
         coarse = [
-            ByQuadrature(self.problem, self.problem.quadrature(n), n).risk(_coarser_neuron(state, n))
-            for n in coarser(self.order)
+            ByQuadrature(self.problem, nodes, n).risk(_coarser_neuron(state, n))
+            for n, nodes in rules.items()
+            if nodes is not None
         ]
-        rounding = 8 * jnp.finfo(here.dtype).eps * abs(here)
-        return float(max(abs(here - other) for other in coarse) + rounding)
+        return float(max(abs(here - other) for other in coarse)) + self.rounding(state)
 
     @property
     def way(self):
         return f"Gauss quadrature of order {self.order} ({self.nodes.m} points)"
 
 
-def _coarser_neuron(state: Any, order: int) -> Any:
-    if not isinstance(state, Particles):
+def _coarser_neuron(state: AbstractState, order: int) -> AbstractState:
+    if not is_cloud(state):
         return state
     return eqx.tree_at(lambda p: p.neuron, state, state.neuron.with_order(order))
 
@@ -191,7 +225,7 @@ class ByPairs(AbstractExpectation):
     pairs: Pairs
 
     @property
-    def sample(self):
+    def sample(self):  # type: ignore[override]
         return None
 
     def risk(self, state):
@@ -210,11 +244,10 @@ class ByPairs(AbstractExpectation):
         return self.pairs.drift(particles, scale)
 
     def handles(self, state):
-        if not (isinstance(state, Particles) and state.n <= MOST_PAIRED):
+        if not (is_cloud(state) and state.n <= MOST_PAIRED):
             return False
-        mine, its = self.pairs.problem.neuron, state.neuron
-        same = isinstance(its, Neuron) and its.activation == mine.activation
-        return same and not its.bias and its.outputs == 1
+        mine, its = self.pairs._phi, state.neuron
+        return is_ridge(its) and not its.bias and its.outputs == 1 and its.activation == mine
 
     def error(self, state):
         """Rounding of the three terms whose sum the risk is, which grows with |w| (variances and
@@ -237,7 +270,7 @@ class ByPairs(AbstractExpectation):
 
 
 @eqx.filter_jit
-def _overlap(neuron: AbstractNeuron, parts: Any, nodes: Nodes, signal: Array) -> Float[Array, " k"]:
+def _overlap(neuron: AbstractNeuron, parts: PyTree, nodes: Nodes, signal: Array) -> Float[Array, " k"]:
     """E[signal(x) · σ*(x; θ_i)], a chunk of rows at a time."""
     one = jax.tree.leaves(parts)[0]
     k, dtype = one.shape[-1], one.dtype
@@ -253,7 +286,7 @@ def _overlap(neuron: AbstractNeuron, parts: Any, nodes: Nodes, signal: Array) ->
 
 
 @eqx.filter_jit
-def _gram(neuron: AbstractNeuron, parts: Any, others: Any, nodes: Nodes) -> Float[Array, "k l"]:
+def _gram(neuron: AbstractNeuron, parts: PyTree, others: PyTree, nodes: Nodes) -> Float[Array, "k l"]:
     """E[σ*(x; θ_i)·σ*(x; θ'_j)], a chunk of rows at a time."""
     ones = [jax.tree.leaves(p)[0] for p in (parts, others)]
     shape, dtype = tuple(v.shape[-1] for v in ones), jnp.result_type(*ones)
@@ -270,7 +303,10 @@ def _gram(neuron: AbstractNeuron, parts: Any, others: Any, nodes: Nodes) -> Floa
 class ClosedForm:
     """Ask for the closed form: Gaussian x, squared loss, an activation with a dual. With an `order`, an
     activation that has none is taken too, its dual by so many terms of its Hermite series (nodes
-    between two kinks, if it has some): 64 are eight digits for tanh and weights of length 1."""
+    between two kinks, if it has some): 64 are eight digits for tanh and weights of length 1.
+
+    >>> wf.Risk(problem, wf.ClosedForm()).way(net)
+    'closed form (dual activations)'"""
 
     order: int | None = None
 
@@ -292,7 +328,11 @@ class ClosedForm:
 
 @dataclass(frozen=True)
 class Quadrature:
-    """Ask for a product Gauss rule of the given order (d ≤ 3)."""
+    """Ask for a product Gauss rule of the given order (d ≤ 3).
+
+    >>> Q = wf.Risk(line, wf.Quadrature(8))
+    >>> Q.way(density)
+    'Gauss quadrature of order 8 (8 points)'"""
 
     order: int | None = None
 
@@ -302,7 +342,7 @@ class Quadrature:
 
     def bind(self, problem):
         noisy = float(problem.noise) > 0
-        if noisy and not isinstance(problem.loss, Squared):
+        if noisy and not problem.loss.is_squared:
             raise ValueError("Quadrature with label noise needs the squared loss; try wf.Sample(m).")
         nodes = problem.quadrature(self.order)
         if nodes is None:
@@ -316,7 +356,12 @@ class Quadrature:
 
 @dataclass(frozen=True)
 class Sample:
-    """Ask for a fixed sample of m points, drawn from `seed`."""
+    """Ask for a fixed sample of m points, drawn from `seed`. The risk is that of the sample; runs also record
+    `fresh_risk` and `fresh_risk_error`, the population risk as estimated on m other points, and
+    `Risk.error` counts the gap between the two.
+
+    >>> wf.Risk(problem, wf.Sample(8)).way(net)
+    'fixed sample (8 points: the risk is that of these, its error against 8 fresh ones)'"""
 
     m: int = DEFAULT_SAMPLE
     seed: int = 0
@@ -326,17 +371,23 @@ class Sample:
         count("Sample(seed)", self.seed, least=0)
 
     def bind(self, problem):
-        nodes = problem.fixed_sample(self.m, jax.random.key(self.seed))
-        return (OnSample(traced(problem), nodes),)
+        key = jax.random.key(self.seed)
+        nodes = problem.fixed_sample(self.m, key)
+        fresh = problem.fixed_sample(self.m, jax.random.fold_in(key, _FRESH))
+        return (OnSample(traced(problem), nodes, fresh),)
 
 
 @dataclass(frozen=True)
 class Data:
-    """Ask for the sum over a data set."""
+    """Ask for the sum over a data set.
+
+    >>> data = wf.Problem(x=wf.Dataset(jnp.eye(3), jnp.ones(3)), neuron=wf.Neuron("erf"))
+    >>> wf.Risk(data, wf.Data()).way(net)
+    'data set (3 points)'"""
 
     def bind(self, problem):
         data = problem.x
-        if not isinstance(data, Dataset):
+        if not is_dataset(data):
             raise ValueError(f"wf.Data() needs x=wf.Dataset(X, y), got {type(data).__name__}.")
         return (OnData(traced(problem), Nodes(data.x, data.y, data.weights)),)
 
@@ -347,10 +398,10 @@ class Auto:
     behind it for what the closed form cannot take; else Gauss quadrature; else a fixed sample."""
 
     def bind(self, problem):
-        if isinstance(problem.x, Dataset):
+        if is_dataset(problem.x):
             return Data().bind(problem)
         exact = ClosedForm().bind(problem) if why_not(problem) is None else ()
-        quiet = float(problem.noise) == 0 or isinstance(problem.loss, Squared)
+        quiet = float(problem.noise) == 0 or problem.loss.is_squared
         if quiet and problem.x.default_order() is not None:
             return exact + Quadrature().bind(problem)
         return exact + Sample().bind(problem)

@@ -1,20 +1,21 @@
 """Expectations in closed form: for Gaussian x and the squared loss, V and U are dual activations."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
+from .._typing import DType, Scalar
 from ..problems.activations import Activation
 from ..problems.dual_quadrature import gauss_mean, quadrature_dual
 from ..problems.dual_series import series_dual
 from ..problems.duals import closed_dual, closed_mean
 from ..problems.laws import Gaussian
-from ..problems.losses import Squared
-from ..problems.neurons import Neuron
+from ..problems.neurons import Neuron, is_ridge
 from ..problems.problem import Problem
 from ..problems.targets import Ridges
 from ..states.chunks import in_blocks, joined
@@ -30,11 +31,11 @@ def why_not(problem: Problem, numeric: bool = False) -> str | None:
     """Why the risk of this problem has no closed form here; None if it has one. `numeric`: the neuron's own
     dual may be one by a series or by quadrature."""
     neuron = problem.neuron
-    if not isinstance(problem.loss, Squared):
+    if not problem.loss.is_squared:
         return f"the loss is {type(problem.loss).__name__}, not squared"
     if problem.x.gaussians() is None:
         return f"x is {type(problem.x).__name__}, not Gaussian"
-    if not isinstance(neuron, Neuron):
+    if not is_ridge(neuron):
         return "the neuron is not of the form a φ(⟨w, x⟩)"
     if neuron.bias or neuron.outputs > 1:
         return "the neuron has a bias or several outputs"
@@ -47,7 +48,7 @@ def why_not(problem: Problem, numeric: bool = False) -> str | None:
     return None
 
 
-def _of(number: Any, like: Array) -> Array:
+def _of(number: Scalar, like: Array) -> Array:
     return jnp.asarray(number, like.dtype)
 
 
@@ -100,14 +101,14 @@ class Pairs(eqx.Module):
         overlaps = self._dual(target.link, phi, q_star, q[:, None], white @ directions.T)
         return overlaps @ target.a.astype(w.dtype)
 
-    def v(self, parts: Any) -> Float[Array, " k"]:
+    def v(self, parts: PyTree) -> Float[Array, " k"]:
         """V(θ_i)."""
         w = parts.w.T
         overlaps = [_of(p, w) * self._label_overlap(g, label, w) for p, g, label in self._gaussians()]
         total = sum(overlaps, start=jnp.zeros((), w.dtype))
         return -total if parts.a is None else -parts.a * total
 
-    def u(self, parts: Any, others: Any) -> Float[Array, "k l"]:
+    def u(self, parts: PyTree, others: PyTree) -> Float[Array, "k l"]:
         """U(θ_i, θ'_j)."""
         phi, total = self._phi, jnp.zeros((), parts.w.dtype)
         for p, gaussian, _ in self._gaussians():
@@ -116,11 +117,11 @@ class Pairs(eqx.Module):
             total = total + _of(p, q1) * self._dual(phi, phi, q1[:, None], q2, left @ right.T)
         return total if parts.a is None else parts.a[:, None] * total * others.a
 
-    def psi(self, parts: Any, particles: Particles) -> Float[Array, " k"]:
+    def psi(self, parts: PyTree, particles: Particles) -> Float[Array, " k"]:
         """Ψ(θ_i; ρ) = V(θ_i) + α∫U(θ_i, ·)dρ."""
         return self.v(parts) + particles.alpha * (self.u(parts, particles.parts) @ particles.weights)
 
-    def half_square(self, dtype: Any) -> Float[Array, ""]:
+    def half_square(self, dtype: DType) -> Float[Array, ""]:
         """½E[y²], label noise included."""
         target, total = self._target, jnp.zeros((), dtype)
         for p, gaussian, label in self._gaussians():
@@ -133,7 +134,7 @@ class Pairs(eqx.Module):
             total = total + p * (a @ gram @ a)
         return (0.5 * (total + self.problem.noise**2)).astype(dtype)
 
-    def _blocks(self, fn: Any, parts: Any, n: int) -> Any:
+    def _blocks(self, fn: Callable[[PyTree], PyTree], parts: PyTree, n: int) -> PyTree:
         """fn over blocks of neurons, so that one block × n pairs are held at once."""
         k = parts.w.shape[-1]
         size = max(1, min(k, _PAIRS // n))
@@ -162,11 +163,11 @@ class Pairs(eqx.Module):
         return self.half_square(particles.dtype) + particles.alpha * total
 
     @eqx.filter_jit
-    def potential(self, parts: Any, particles: Particles) -> Float[Array, " k"]:
+    def potential(self, parts: PyTree, particles: Particles) -> Float[Array, " k"]:
         """Ψ(θ_i; ρ), blocked."""
         return self._blocks(lambda block: self.psi(block, particles), parts, particles.n)
 
-    def drift(self, particles: Particles, scale: Any = 1.0) -> Any:
+    def drift(self, particles: Particles, scale: Scalar = 1.0) -> PyTree:
         """−(scale/α)∇Ψ at every particle."""
 
         def force(block):

@@ -2,18 +2,15 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from .._checks import function
 from ..problems.neurons import AbstractNeuron, Ridge
-from ..problems.radial import RadialNeuron
-from ..states.grid import GridDensity
-from ..states.particles import Particles
+from ..states.measure import is_measure
 from ..states.trainable import half_square
 from .base import AbstractFunctional
 
@@ -25,11 +22,11 @@ class AbstractPenalty(AbstractFunctional):
         return self
 
     @property
-    def problem(self):
+    def problem(self):  # type: ignore[override]
         return None
 
     @property
-    def sample(self):
+    def sample(self):  # type: ignore[override]
         return None
 
 
@@ -37,14 +34,14 @@ class AbstractIntegral(AbstractPenalty):
     """F(ρ) = ∫q(θ)ρ(dθ). Parts of θ that are not trained feel no force."""
 
     @abc.abstractmethod
-    def q(self, parts: Any, neuron: AbstractNeuron) -> Float[Array, ""]:
+    def q(self, parts: PyTree, neuron: AbstractNeuron) -> Float[Array, ""]:
         """q(θ) of one particle, given in the neuron's parts."""
 
-    def _each(self, parts: Any, neuron: AbstractNeuron) -> Float[Array, " n"]:
+    def _each(self, parts: PyTree, neuron: AbstractNeuron) -> Float[Array, " n"]:
         return jax.vmap(lambda one: self.q(one, neuron), in_axes=-1)(parts)
 
     def value(self, state):
-        if not isinstance(state, Particles | GridDensity):
+        if not is_measure(state):
             raise ValueError(
                 f"{type(self).__name__} is a penalty on the law of neurons, ∫q dρ, and takes wf.Particles or "
                 f"a wf.GridDensity, not a {type(state).__name__}. For decay of a network's weights use "
@@ -67,7 +64,11 @@ class AbstractIntegral(AbstractPenalty):
 
 class SecondMoment(AbstractPenalty):
     """½∫|θ|²dρ over the trained coordinates: the L2 penalty, whose velocity is −θ. For a network of any depth
-    it is the energy whose flow, at the rates of its layers, is −W (½Σ|W_l|²/rate_l)."""
+    it is the energy whose flow, at the rates of its layers, is −W (½Σ|W_l|²/rate_l).
+
+    >>> total = R + 0.1 * wf.SecondMoment()
+    >>> bool(total.value(net) > R.value(net))
+    True"""
 
     def value(self, state):
         return state.second_moment()
@@ -78,6 +79,9 @@ class SecondMoment(AbstractPenalty):
     def potential(self, theta, particles):
         parts = particles.neuron.unpack(theta)
         return jax.vmap(lambda one: half_square(one, particles.neuron.trained(one)), in_axes=-1)(parts)
+
+    def decay_split(self):
+        return None, 1.0
 
     def drift(self, state, scale=1.0):
         force = lambda moves, p: -scale * p if moves else jnp.zeros_like(p)
@@ -91,7 +95,11 @@ def _norm(*vectors: Array) -> Array:
 
 
 class PathNorm(AbstractIntegral):
-    """∫|a||(w, b)|dρ, which bounds the variation norm of f/α for a homogeneous φ."""
+    """∫|a||(w, b)|dρ, which bounds the variation norm of f/α for a homogeneous φ.
+
+    >>> rho = wf.Particles([[2.0, 3.0, 0.0, 4.0]], neuron=wf.Neuron("relu"))
+    >>> float(wf.PathNorm().value(rho))
+    10.0"""
 
     def q(self, parts, neuron):
         if not isinstance(parts, Ridge):
@@ -102,19 +110,21 @@ class PathNorm(AbstractIntegral):
         return inner if parts.a is None else _norm(parts.a) * inner
 
 
-class RadialEntropy(AbstractIntegral):
-    """−Σ_i (d_i − 1) ∫log r_i dρ̄: minus the logarithm of the area of the spheres that reduced particles
-    stand for. 1/β times this is what noise at inverse temperature β adds to the reduced energy, so that
-    r_i drifts by (d_i − 1)/(β r_i)."""
+class ReferencePotential(AbstractIntegral):
+    """−∫log m dρ̄, m the reference density of the coordinates: for reduced ones −Σ_i (d_i − 1) ∫log r_i dρ̄,
+    minus the logarithm of the area of the spheres that particles stand for. 1/β times this is what noise at
+    inverse temperature β adds to the reduced energy, so that r_i drifts by (d_i − 1)/(β r_i)."""
 
     def q(self, parts, neuron):
-        assert isinstance(neuron, RadialNeuron)
-        dims = jnp.asarray(neuron.blocks, parts.w.dtype)
-        return -jnp.sum((dims - 1) * jnp.log(jnp.abs(parts.w[-len(neuron.blocks) :])))
+        return -neuron.log_reference(jax.tree.map(lambda p: p[..., None], parts))[0]
 
 
 class Moment(AbstractIntegral):
-    """∫q(θ)dρ for any differentiable JAX function q of one θ ∈ R^D."""
+    """∫q(θ)dρ for any differentiable JAX function q of one θ ∈ R^D.
+
+    >>> fourth = wf.Moment(lambda theta: jnp.sum(theta**4))
+    >>> bool(jnp.allclose(fourth.value(net), jnp.mean(jnp.sum(net.theta**4, axis=1))))
+    True"""
 
     fn: Callable[[Array], Array] = eqx.field(static=True, converter=lambda fn: function("Moment(fn)", fn))
 

@@ -1,1 +1,7 @@
-"""Kernels of networks, and machines made of them."""
+"""Kernels of networks, and machines made of them.
+
+The public names are listed in `__init__.pyi`; each is loaded when it is first asked for."""
+
+from .. import _names
+
+__getattr__, __dir__, __all__ = _names.attach(__name__, __file__)

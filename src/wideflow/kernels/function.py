@@ -1,31 +1,38 @@
 """A function f(params, x) of any library, as one of moving parameters, and checks that it has a kernel."""
 
+import math
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jax.typing import ArrayLike
+from jaxtyping import Array, PyTree
 
 from .._checks import finite, function
+from .._typing import DType
 from .parameters import split
+from .tracing import is_traced
+
+Batch = np.ndarray | Array
 
 
 class Model(eqx.Module):
-    """f with its parameters split into those that move and those that are held; `outputs` is O."""
+    """f with its parameters split into those that move and those that are fixed; `outputs` is O. Where f is
+    `traced`, inside jit, grad or vmap, its values cannot be looked at."""
 
     f: Callable
-    moving: Any
-    held: Any
+    moving: PyTree
+    fixed: PyTree
     outputs: int
+    traced: bool = False
 
-    def __call__(self, moving: Any, x: Array) -> Array:
+    def __call__(self, moving: PyTree, x: Array) -> Array:
         """f on a batch x (k, …), as (k, O)."""
-        return self.f(eqx.combine(moving, self.held), x).reshape(x.shape[0], self.outputs)
+        return self.f(eqx.combine(moving, self.fixed), x).reshape(x.shape[0], self.outputs)
 
-    def row(self, moving: Any, x: Array) -> Array:
+    def row(self, moving: PyTree, x: Array) -> Array:
         """f at one sample x, as (O,)."""
         return self(moving, x[None])[0]
 
@@ -39,31 +46,35 @@ class Model(eqx.Module):
         return sum(leaf.size for leaf in self.leaves)
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:
         """Of the kernel: that of the parameters, at least float32."""
         return jnp.result_type(*self.leaves, jnp.float32)
 
 
-def model(f: Callable, params: Any, x: np.ndarray) -> Model:
-    """f(params, ·) checked on x (m, …): a real output a row, no coupling of rows, no randomness."""
+def model(f: Callable, params: PyTree, x: Batch) -> Model:
+    """f(params, ·) checked on x (m, …): a real output a row and, unless it is traced, no coupling of rows and
+    no randomness."""
     _hashable(function("f", f))
-    moving, held = split(params)
-    out = eqx.filter_eval_shape(f, eqx.combine(moving, held), x)
+    moving, fixed = split(params)
+    out = eqx.filter_eval_shape(f, eqx.combine(moving, fixed), x)
     shape, dtype = getattr(out, "shape", None), getattr(out, "dtype", None)
     if dtype is None or not shape or shape[0] != x.shape[0]:
-        given = f"shape {shape}" if dtype is not None else f"{type(out).__name__}"
+        returned = f"shape {shape}" if dtype is not None else f"{type(out).__name__}"
         raise ValueError(
             f"f(params, x) must return one array with a row for each of the {x.shape[0]} samples, "
-            f"(m,) or (m, O), got {given}. Try jax.vmap over samples, or return the logits alone."
+            f"(m,) or (m, O), got {returned}. Try jax.vmap over samples, or return the logits alone."
         )
     if not jnp.issubdtype(dtype, jnp.floating):
         raise ValueError(f"f(params, x) must be of a real floating dtype to have a kernel, got {dtype}.")
-    made = Model(f, moving, held, int(np.prod(shape[1:])))
-    _check_rows(made, jnp.asarray(x[:2]))
-    return made
+    outputs, few = math.prod(shape[1:]), jnp.asarray(x[:2])
+    wrapped = Model(f, moving, fixed, outputs)
+    if is_traced(few, wrapped(moving, few)):
+        return Model(f, moving, fixed, outputs, traced=True)
+    _check_rows(wrapped, few)
+    return wrapped
 
 
-def _hashable(f: Any) -> None:
+def _hashable(f: Callable) -> None:
     """Compiled code is kept by f; a tree such as an equinox module is kept by its parts."""
     for leaf in jax.tree.leaves(f):
         if not eqx.is_array(leaf):
@@ -93,11 +104,36 @@ def _check_rows(model: Model, x: Array) -> None:
         )
 
 
-def samples(name: str, x: Any) -> np.ndarray:
-    """A batch (m, …) on the host, finite, m >= 1."""
-    values = np.asarray(x)
+def _kind(given: object) -> str:
+    """What was given, with the shapes of its parts."""
+    parts = given if isinstance(given, tuple | list) else ()
+    shapes = ", ".join(
+        str(np.shape(part)) if hasattr(part, "shape") else type(part).__name__ for part in parts[:3]
+    )
+    return f"a {type(given).__name__}" + (f" of {len(parts)} parts ({shapes})" if parts else "")
+
+
+def _array(name: str, given: object) -> np.ndarray:
+    """An array on the host; a pair (x, y) or an object that holds one is none."""
+    try:
+        values = np.asarray(given)
+    except (TypeError, ValueError):  # parts of different shapes
+        values = np.empty(0, object)
+    if values.dtype == object:
+        pair = "Of a pair give the first: x, y = problem.x.sample(key, m)."
+        hint = "Give its .x." if hasattr(given, "x") else pair
+        raise ValueError(
+            f"{name} must be one array (m, …) with a row for each sample, got {_kind(given)}. {hint}"
+        )
+    return values
+
+
+def samples(name: str, x: ArrayLike) -> Batch:
+    """A batch (m, …), m >= 1: on the host and finite, or as it is where it is traced."""
+    traced = is_traced(x)
+    values = jnp.asarray(x) if traced else _array(name, x)
     if values.ndim == 0 or values.shape[0] == 0:
         raise ValueError(f"{name} must be a batch (m, …) of at least one sample, got shape {values.shape}.")
-    if values.dtype != jnp.bfloat16:  # which NumPy does not know as a number
+    if not traced and values.dtype != jnp.bfloat16:  # which NumPy does not know as a number
         finite(name, values)
     return values

@@ -1,12 +1,15 @@
 """Systems and eigenvalues of an operator from its products alone."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+
+if TYPE_CHECKING:
+    from .operator import AbstractOperator
 
 
 class Solved(NamedTuple):
@@ -28,10 +31,12 @@ class Spectrum(NamedTuple):
     message: str
 
 
-def conjugate_gradients(operator: Any, y: Array, ridge: float, tol: float, steps: int) -> Solved:
+def conjugate_gradients(
+    operator: "AbstractOperator", y: Array, ridge: float, tol: float, steps: int
+) -> Solved:
     """(K + ridge·I)v = y for an operator with `multiply`, at most `steps` products."""
-    given = jnp.asarray(ridge, y.dtype), jnp.asarray(tol, y.dtype), jnp.asarray(steps)
-    solution, residual = _cg(operator, y, *given)
+    settings = jnp.asarray(ridge, y.dtype), jnp.asarray(tol, y.dtype), jnp.asarray(steps)
+    solution, residual = _cg(operator, y, *settings)
     relative = float(residual)
     # The residual carried along by the iteration drifts from the true one by rounding: hence the factor.
     converged = relative <= 2 * tol
@@ -47,7 +52,9 @@ def conjugate_gradients(operator: Any, y: Array, ridge: float, tol: float, steps
 
 
 @eqx.filter_jit
-def _cg(operator: Any, y: Array, ridge: Array, tol: Array, steps: Array) -> tuple[Array, Array]:
+def _cg(
+    operator: "AbstractOperator", y: Array, ridge: Array, tol: Array, steps: Array
+) -> tuple[Array, Array]:
     from jax.scipy.sparse.linalg import cg
 
     def product(v: Array) -> Array:

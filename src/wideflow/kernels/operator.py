@@ -3,19 +3,19 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
+from numpy.typing import ArrayLike
 
 from .._checks import count, finite, positive
-from .._typing import Abstract
+from .._typing import Abstract, DType
 from ..states.chunks import chunked
 from .empirical.plan import BUDGET, costs
-from .function import Model, model, samples
+from .function import Batch, Model, model, samples
 from .krylov import Solved, Spectrum, conjugate_gradients, lanczos
 from .parameters import rates_of
 
@@ -25,7 +25,7 @@ class AbstractOperator(eqx.Module):
 
     m: Abstract[int]
     outputs: Abstract[int]
-    dtype: Abstract[Any]
+    dtype: Abstract[DType]
 
     @abstractmethod
     def multiply(self, v: Float[Array, " mO"]) -> Float[Array, " mO"]:
@@ -36,12 +36,12 @@ class AbstractOperator(eqx.Module):
         n = self.m * self.outputs
         return (n, n)
 
-    def __matmul__(self, v: Any) -> Array:
+    def __matmul__(self, v: ArrayLike) -> Array:
         """K v for v of shape (mO,) or (m, O), in the same shape."""
         vector = self._vector("v", v)
         return _multiplied(self, vector).reshape(np.shape(v))
 
-    def solve(self, y: Any, ridge: float = 0.0, tol: float = 1e-6, steps: int | None = None) -> Solved:
+    def solve(self, y: ArrayLike, ridge: float = 0.0, tol: float = 1e-6, steps: int | None = None) -> Solved:
         """(K + ridge·I) v = y by conjugate gradients, until |y − (K + ridge·I)v| ≤ tol |y|.
 
         `steps` is the most products K v to take, ten times mO by default. Not converged is a status of
@@ -71,7 +71,7 @@ class AbstractOperator(eqx.Module):
 
         return lanczos(multiply, n, k, tol, most, eps, seed)
 
-    def _vector(self, name: str, v: Any) -> Array:
+    def _vector(self, name: str, v: ArrayLike) -> Array:
         values, n = finite(name, v), self.shape[0]
         if values.shape not in ((n,), (self.m, self.outputs)):
             raise ValueError(
@@ -93,7 +93,7 @@ class MatrixOperator(AbstractOperator):
     m: int
     outputs: int
 
-    def __init__(self, kernel: Any):
+    def __init__(self, kernel: ArrayLike):
         values = finite("kernel", kernel)
         shape = values.shape
         if len(shape) not in (2, 4) or shape[0] != shape[1] or shape[2:3] != shape[3:]:
@@ -104,7 +104,7 @@ class MatrixOperator(AbstractOperator):
         self.matrix = jnp.asarray(blocks, None if blocks.dtype.kind == "f" else float)
 
     @property
-    def dtype(self):
+    def dtype(self):  # type: ignore[override]
         return self.matrix.dtype
 
     def multiply(self, v):
@@ -123,7 +123,9 @@ class KernelOperator(AbstractOperator):
     m: int
     outputs: int
 
-    def __init__(self, f: Callable, params: Any, x: Any, rates: Any = None, memory: int | None = None):
+    def __init__(
+        self, f: Callable, params: PyTree, x: Batch, rates: PyTree = None, memory: int | None = None
+    ):
         budget = BUDGET if memory is None else count("memory", memory)
         rows = samples("x", x)
         self.model = model(f, params, rows)
@@ -134,19 +136,19 @@ class KernelOperator(AbstractOperator):
         self.chunks = chunked(jnp.asarray(rows), math.ceil(self.m / math.ceil(self.m / most)))
 
     @property
-    def dtype(self):
+    def dtype(self):  # type: ignore[override]
         return self.model.dtype
 
     def multiply(self, v):
         chunks, model, moving = self.chunks, self.model, self.model.moving
         signals = chunked(v.reshape(self.m, self.outputs), chunks.shape[1], pad="constant")
 
-        def pull(total: Any, chunk: tuple[Array, Array]) -> tuple[Any, None]:
+        def vjp(total: PyTree, chunk: tuple[Array, Array]) -> tuple[PyTree, None]:
             x, signal = chunk
             value, back = jax.vjp(lambda moving: model(moving, x), moving)
             return jax.tree.map(jnp.add, total, back(signal.astype(value.dtype))[0]), None
 
-        total, _ = jax.lax.scan(pull, jax.tree.map(jnp.zeros_like, moving), (chunks, signals))
+        total, _ = jax.lax.scan(vjp, jax.tree.map(jnp.zeros_like, moving), (chunks, signals))
         leaves, structure = jax.tree.flatten(total)
         scaled = [leaf * rate.astype(leaf.dtype) for leaf, rate in zip(leaves, self.rates, strict=True)]
         tangent = jax.tree.unflatten(structure, scaled)

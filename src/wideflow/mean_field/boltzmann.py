@@ -1,14 +1,16 @@
 """The self-consistent Boltzmann equation ρ = exp(−βΨ_λ(θ; ρ))/Z on a grid, by Newton's method."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._typing import Scalar
 from ..functionals.base import AbstractFunctional
 from ..states.grid import GridDensity
+from ..states.measure import AbstractMeasure
 
 _HALVINGS = 60  # of a Newton step, before it is given up
 _KRYLOV = 500  # steps of conjugate gradients for one Newton step
@@ -39,7 +41,7 @@ class Boltzmann(eqx.Module):
 
     functional: AbstractFunctional  # whose first variation is Ψ_λ
     grid: GridDensity
-    beta: Any
+    beta: Scalar
     moving: tuple[int, ...] = eqx.field(static=True)  # axes that are trained
 
     def density(self, phi: Float[Array, "..."]) -> GridDensity:
@@ -47,17 +49,17 @@ class Boltzmann(eqx.Module):
         share = jax.nn.softmax(-self.beta * phi, axis=self.moving)
         return self.grid.with_mass(share * self._sum(self.grid.mass))
 
-    def potential(self, rho: Any) -> Float[Array, "..."]:
+    def potential(self, rho: AbstractMeasure) -> Float[Array, "..."]:
         """Ψ_λ on the cells."""
         return self.functional.potential(self.grid.theta, rho).reshape(self.grid.mass.shape)
 
-    def free_energy(self, rho: Any) -> Float[Array, ""]:
+    def free_energy(self, rho: GridDensity) -> Float[Array, ""]:
         """F up to what does not depend on the law of the trained coordinates."""
         mass = rho.mass
         entropy = -jnp.sum(jnp.where(mass > 0, mass * jnp.log(jnp.where(mass > 0, rho.density, 1.0)), 0.0))
         return self.functional.energy(rho) - entropy / self.beta
 
-    def iterate(self, phi: Array, taken: Any = 1.0) -> Iterate:
+    def iterate(self, phi: Array, taken: Scalar = 1.0) -> Iterate:
         """φ with its residual and free energy."""
         rho = self.density(phi)
         psi = self.potential(rho)

@@ -5,8 +5,8 @@ import math
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, overload
 
 import equinox as eqx
 import jax
@@ -17,14 +17,15 @@ from jaxtyping import Array
 from .._checks import count, positive
 from .._tracing import traced
 from ..functionals.base import AbstractFunctional
-from ..functionals.entropy import FreeEnergy, confining
+from ..functionals.free_energy import FreeEnergy, confining, physics_of
 from ..functionals.risk import Risk
-from ..problems.problem import Problem
-from ..states.grid import GridDensity
-from ..states.particles import Particles
+from ..problems.problem import Problem, is_problem
+from ..states.grid import GridDensity, is_grid
+from ..states.particles import Particles, is_cloud
 from .boltzmann import Boltzmann, Iterate, advance, at, warmth
 from .precision import double, single
-from .stationary import GibbsCloud, stationary_cloud
+from .result import Gibbs
+from .stationary import by_langevin
 
 _LEAST = 1e-14  # of a tolerance
 _STEPS = 200  # of Newton's method at one β
@@ -34,58 +35,30 @@ _COARSE = 1.0  # h√I: for a Gaussian, a cell as wide as its standard deviation
 _PART = 0.125  # width of a concentrated start, as a share of the box
 
 
-@dataclass(frozen=True)
-class Gibbs:
-    """ρ* ∝ exp(−βΨ_λ(θ; ρ*)) on a grid.
+@overload
+def gibbs(
+    problem: Problem | AbstractFunctional, *, on: GridDensity, **options: object
+) -> Gibbs[GridDensity]: ...
 
-    - `density`: ρ*; `risk` its R, `free_energy` its F = R/α² + (λ/2)∫|θ|²dρ − S/β.
-    - `residual`: of the worst start, √∫(log ρ + βΨ_λ(·; ρ) + log Z)²dρ (ρ and its image exp(−βΨ_λ)/Z, the
-      larger in each cell). Near ρ* it bounds the error of log ρ in that norm, as the equation's derivative
-      is ≥ 1 (the grid's own error apart). `largest`: the largest of |…| over all cells, even empty ones.
-    - `iterations`: Newton steps from each start.
-    - `spread`: the largest L1 distance between what was reached from any two starts; ρ* is unique where R is
-      convex, so it is of the size of the residual if all is well.
-    - `boundary_mass`: in the outermost cells; much of it means that the box cuts ρ* off.
-    - `coarseness`: h√∫|∂ log ρ|²dρ, the largest over the axes: cell over standard deviation for a Gaussian.
-    - `status`: "ok", or "stalled" when some start did not come to the tolerance; `message` says more."""
 
-    density: GridDensity
-    beta: float
-    decay: float
-    residual: float
-    largest: float
-    iterations: tuple[int, ...]
-    risk: float
-    free_energy: float
-    spread: float
-    boundary_mass: float
-    coarseness: float
-    status: Literal["ok", "stalled"]
-    message: str
-
-    @property
-    def converged(self) -> bool:
-        """Whether every start came to the tolerance."""
-        return self.status == "ok"
-
-    @property
-    def state(self) -> GridDensity:
-        return self.density
+@overload
+def gibbs(problem: Problem | AbstractFunctional, *, on: Particles, **options: object) -> Gibbs[Particles]: ...
 
 
 def gibbs(
     problem: Problem | AbstractFunctional,
     *,
-    beta: float,
-    decay: float,
+    beta: float | None = None,
+    decay: float = 0.0,
     on: GridDensity | Particles,
     starts: int | Sequence[GridDensity] = 3,
     tol: float = 1e-10,
     key: Array | None = None,
     step: float | None = None,
     time: float | None = None,
-) -> Gibbs | GibbsCloud:
-    """The fixed point ρ* ∝ exp(−βΨ_λ(θ; ρ*)) at inverse temperature β and decay λ.
+) -> Gibbs[GridDensity] | Gibbs[Particles]:
+    """The fixed point ρ* ∝ exp(−βΨ_λ(θ; ρ*)) at inverse temperature β and decay λ: those of a functional
+    F = R + λ·SecondMoment − S/β (`gibbs(wf.FreeEnergy(R, beta=…, decay=…), on=…)`), or said here.
 
     `on` a `wf.GridDensity` solves it on that grid (of which the mass is the first start) by Newton's method
     with conjugate gradients until the residual is ≤ `tol`, in float64 whatever JAX is set to. `starts` are so
@@ -93,15 +66,20 @@ def gibbs(
     or densities on the same grid. Coordinates that are not trained keep their given law.
 
     `on` some `wf.Particles` runs `wf.Langevin` with steps of `step` up to `time` instead, seeded by `key`,
-    and looks at the second half: see `wf.GibbsCloud` for what comes back."""
+    from `starts` that are stretched or mirrored, and looks at the second half. Both answer a
+    `wf.types.Gibbs`.
+
+    >>> wide = wf.on_grid(wf.init(line, theta=1.0), -12.0, 12.0, 32)
+    >>> star = wf.gibbs(wf.Risk(line, wf.Quadrature(8)), beta=5.0, decay=0.2, on=wide)
+    >>> star.status, float(star.state.weights.sum().round(12))
+    ('ok', 1.0)"""
     if not isinstance(problem, Problem | AbstractFunctional):
         raise ValueError(f"gibbs(problem) must be a wf.Problem or wf.Risk(problem), got {problem!r}.")
-    beta = positive("gibbs(beta)", beta)
-    decay = positive("gibbs(decay)", decay, zero=True)
-    if isinstance(on, Particles):
-        functional = Risk(problem) if isinstance(problem, Problem) else problem
-        return stationary_cloud(functional, beta, decay, on, starts, key, step, time)
-    if not isinstance(on, GridDensity):
+    problem, beta, decay = _physics(problem, beta, decay)
+    if is_cloud(on):
+        functional = Risk(problem) if is_problem(problem) else problem
+        return by_langevin(functional, beta, decay, on, starts, key, step, time)
+    if not is_grid(on):
         raise ValueError(
             "gibbs(on) must be a wf.GridDensity (wf.on_grid(law, low, high, cells)) or wf.Particles, got "
             f"{type(on).__name__}."
@@ -114,16 +92,31 @@ def gibbs(
     narrow = jnp.result_type(float) == jnp.float32
     with jax.enable_x64(True) if narrow else nullcontext():
         problem = double(problem)
-        functional = Risk(problem) if isinstance(problem, Problem) else problem
+        functional = Risk(problem) if is_problem(problem) else problem
         found = _on_grid(functional, beta, decay, double(on), starts, tol)
     if found.message:
         warnings.warn(found.message, stacklevel=2)
-    return replace(found, density=single(found.density)) if narrow else found
+    return replace(found, state=single(found.state)) if narrow else found
+
+
+def _physics(
+    problem: Problem | AbstractFunctional, beta: float | None, decay: float
+) -> tuple[Problem | AbstractFunctional, float, float]:
+    """The problem or risk, β and λ: of the functional, or as they were said."""
+    if isinstance(problem, AbstractFunctional):
+        plain, beta = physics_of("gibbs", problem, beta, decay)
+        rest, decay = plain.decay_split()
+        if rest is None or rest.problem is None:
+            raise ValueError("gibbs needs a risk: wf.Risk(problem), or wf.FreeEnergy(R, beta=…, decay=…).")
+        problem = rest
+    if beta is None:
+        raise ValueError("gibbs needs an inverse temperature: beta=20.0, or wf.FreeEnergy(R, beta=20.0).")
+    return problem, positive("gibbs(beta)", beta), positive("gibbs(decay)", decay, zero=True)
 
 
 def _on_grid(
     functional: AbstractFunctional, beta: float, decay: float, grid: GridDensity, starts: Any, tol: float
-) -> Gibbs:
+) -> Gibbs[GridDensity]:
     moving = tuple(i for i, moves in enumerate(grid.moves) if moves)
     grid = grid.with_mass(grid.mass / jnp.sum(grid.mass))  # single precision masses sum to 1 to 1e-7 only
     total = confining(functional, beta=beta, decay=decay)
@@ -136,26 +129,51 @@ def _on_grid(
     residual, boundary = float(worst.residual), float(density.boundary_mass())
     coarse = _coarseness(density, moving)
     F = FreeEnergy(functional, beta=beta, decay=decay)
-    risk, free_energy = _values(traced(functional), traced(F), density)
+    risk, free_energy, slope = (float(v) for v in _values(traced(functional), traced(F), density))
+    moments, deviations = _moments(density)
+    near = residual <= tol  # then it bounds the error of log ρ in L²(ρ)
+    rounding = 8 * float(np.finfo(np.float64).eps) * abs(risk)
     return Gibbs(
-        density=density,
+        state=density,
+        method="newton",
         beta=beta,
         decay=decay,
+        risk=risk,
+        error=slope * residual + rounding if near else math.inf,
+        free_energy=free_energy,
+        moments=moments,
+        moment_errors=deviations * residual if near else np.full_like(deviations, math.inf),
         residual=residual,
-        largest=float(worst.largest),
-        iterations=tuple(steps),
-        risk=float(risk),
-        free_energy=float(free_energy),
         spread=spread,
-        boundary_mass=boundary,
-        coarseness=coarse,
-        status="ok" if residual <= tol else "stalled",
+        status="ok" if near else "stalled",
         message=_message(residual, tol, boundary, coarse),
+        details={
+            "largest": float(worst.largest),
+            "iterations": tuple(steps),
+            "boundary_mass": boundary,
+            "coarseness": coarse,
+        },
     )
 
 
 _density = eqx.filter_jit(lambda equation, phi: equation.density(phi))
-_values = eqx.filter_jit(lambda risk, energy, rho: (risk.value(rho), energy.energy(rho)))
+
+
+@eqx.filter_jit
+def _values(risk: AbstractFunctional, energy: AbstractFunctional, rho: GridDensity) -> tuple[Array, ...]:
+    """R, F, and the standard deviation of the first variation of R: dR = ∫(δR/δρ) d log ρ dρ is at most that
+    times the norm of d log ρ in L²(ρ)."""
+    psi = jnp.maximum(1.0, rho.alpha**2) * risk.potential(rho.theta, rho)
+    centred = psi - rho.weights @ psi
+    return risk.value(rho), energy.energy(rho), jnp.sqrt(rho.weights @ centred**2)
+
+
+def _moments(rho: GridDensity) -> tuple[np.ndarray, np.ndarray]:
+    """∫θ dρ and ∫θ² dρ, (2, D), with the standard deviations of θ and θ² under ρ."""
+    theta, weights = np.asarray(rho.theta), np.asarray(rho.weights)
+    powers = np.stack([theta, theta**2])
+    means = np.einsum("k,pkd->pd", weights, powers)
+    return means, np.sqrt(np.einsum("k,pkd->pd", weights, (powers - means[:, None]) ** 2))
 
 
 def _solved(equation: Boltzmann, log_density: Array, tol: float) -> tuple[Iterate, int]:
@@ -187,7 +205,7 @@ def _newton(equation: Boltzmann, phi: Array, tol: float) -> tuple[Iterate, int]:
 def _starts(grid: GridDensity, starts: Any) -> list[Array]:
     """Logarithms of densities to start from, up to constants."""
     if isinstance(starts, Sequence) and not isinstance(starts, str):
-        wrong = [s for s in starts if not (isinstance(s, GridDensity) and s.mass.shape == grid.mass.shape)]
+        wrong = [s for s in starts if not (is_grid(s) and s.mass.shape == grid.mass.shape)]
         if wrong or len(starts) < 2:
             raise ValueError(
                 "gibbs(starts) must be a number, or two or more wf.GridDensity on the grid of `on`, of shape "

@@ -1,20 +1,21 @@
 """Trees of arrays from single to double precision and back."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
+
+from .._typing import DType
 
 
-def _cast(tree: Any, of: Any, to: Any) -> Any:
+def _cast(tree: PyTree, of: DType, to: DType) -> PyTree:
     return jax.tree.map(lambda v: v.astype(to) if getattr(v, "dtype", None) == of else v, tree)
 
 
-def double(tree: Any) -> Any:
+def double(tree: PyTree) -> PyTree:
     """Float32 arrays as float64 (under `jax.enable_x64`)."""
     return _cast(tree, jnp.float32, jnp.float64)
 
 
-def single(tree: Any) -> Any:
+def single(tree: PyTree) -> PyTree:
     """Float64 arrays as float32."""
     return _cast(tree, jnp.float64, jnp.float32)

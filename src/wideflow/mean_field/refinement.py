@@ -19,10 +19,11 @@ _SCALE = 0.1  # errors are taken to fall like _SCALE · exp(−κ order): that o
 def refined(solve: Solver, first: Resolution, tol: float) -> tuple[Run, float, Resolution]:
     """Levels until one and the next finer differ by tol at most; (run, its error, its resolution).
 
-    A level refines the nodes of the start and the time steps. The error that is returned is that of the
-    coarser of the last two, so it is on the safe side. The orders of E over x and of the mean inside
-    the neuron are the same in both; their error is looked at apart, at the states of the run. A start of
-    one coordinate is cut into panels, which see where neurons go different ways."""
+    They are compared along the whole trajectory. A level refines the nodes of the start and the time steps.
+    The error that is returned is that of the coarser of the last two, so it is on the safe side, and what
+    the control of the steps lets pass. The orders of E over x and of the mean inside the neuron are the same
+    in both; their error is looked at apart, at the states of the run. A start of one coordinate is cut into
+    panels, which see where neurons go different ways."""
     moving = [name for name in (*first.nodes, "time") if name not in solve.fixed]
     still = [name for name in ("x", "u") if name not in solve.fixed]
     base = solve(first)
@@ -30,6 +31,7 @@ def refined(solve: Solver, first: Resolution, tol: float) -> tuple[Run, float, R
         return base, math.inf, first
     part = part_to_split(solve)
     check = _predicted(solve, first, base, tol, [name for name in moving if name != part], still)
+    check = check.with_order("time", min(check.rtol, tol / max(_of_one_step(base, 1.0), 1.0)))
     check = check if part is None else split(solve, part, check, tol)
     run, error, resolution, before, growth = base, math.inf, first, None, _FINER
     for level in range(LEVELS):
@@ -41,8 +43,8 @@ def refined(solve: Solver, first: Resolution, tol: float) -> tuple[Run, float, R
         if after.status != "ok":
             return after, math.inf, finer
         inner = {n: _SAFETY * solve.static_gap(after, finer, finer.scaled([n], _GROWTH)) for n in still}
-        gap = _gap(after, before)
-        run, resolution, error = after, finer, gap + sum(inner.values()) + 1e-15
+        gap, stepping = _gap(after, before), _of_one_step(after, finer.rtol)
+        run, resolution, error = after, finer, gap + stepping + sum(inner.values()) + 1e-15
         solve.say(f"level {level + 1}", finer, error)
         if error <= tol:
             break
@@ -69,8 +71,19 @@ def _predicted(
     return found
 
 
+def _of_one_step(run: Run, rtol: float) -> float:
+    """What the control of the steps lets one of them add to the risk; two levels can share their first steps
+    and do not see it. dR = −α²∫⟨v, dθ⟩dρ is at most α²‖v‖‖dθ‖ in L²(ρ), where ‖v‖² is the rate at which the
+    flow lowers its energy, and ‖dθ‖ is rtol‖θ‖/max(1, α)."""
+    alpha = float(run.final.alpha)
+    energy = run["energy"] if "energy" in run else run["risk"] / alpha**2
+    speed = np.sqrt(max(float(np.max(-np.diff(energy) / np.diff(run.t), initial=0.0)), 0.0))
+    size = max(float(np.sqrt(np.sum(s.weights[:, None] * s.theta**2))) for s in run.states)
+    return alpha**2 * speed * size * rtol / max(1.0, alpha)
+
+
 def _gap(run: Run, other: Run) -> float:
-    """The largest difference of the risk over all times."""
+    """The largest difference of the risk over the whole trajectory, at the asked times and between them."""
     if run.status != "ok" or other.status != "ok":
         return math.inf
     return float(np.max(np.abs(run["risk"] - other["risk"])))

@@ -39,13 +39,15 @@ class Resolution:
         return replace(self, nodes=self.nodes | {name: order if isinstance(order, Panels) else int(order)})
 
     def scaled(self, names: Iterable[str], factor: float) -> "Resolution":
-        """Orders times `factor` > 1; the tolerance of the time steps by a quarter. Those of x and u go from
-        even to odd or back: even rules have no node at 0 and can agree on a spike that none of them sees."""
+        """Orders times `factor` > 1; the tolerance of the time steps by a quarter. Panels also reach
+        further, as what they leave out would be the same at both levels. Orders of x and u go from even to
+        odd or back: even rules have no node at 0 and can agree on a spike that none of them sees."""
         other = self
         for name in names:
             panels = self.nodes.get(name)
             if isinstance(panels, Panels):
-                other = other.with_order(name, replace(panels, order=math.ceil(factor * panels.order)))
+                wider = replace(panels.wider(), order=math.ceil(factor * panels.order))
+                other = other.with_order(name, wider)
             elif name == "time":
                 other = other.with_order(name, max(self.rtol / 4, _LEAST_RTOL))
             elif name in ("x", "u"):

@@ -3,11 +3,12 @@
 import math
 import sys
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, PyTree
 
 from ..dynamics.flow import GradientFlow
 from ..functionals.base import AbstractFunctional
@@ -16,33 +17,44 @@ from ..functionals.risk import Risk
 from ..loop import evolve
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
-from ..problems.radial import RadialNeuron
 from ..run import Run
 from ..states.marginals import Panels
 from ..states.particles import Particles
 from ..states.starts import Law
 from .resolution import Resolution
 
+if TYPE_CHECKING:
+    import diffrax
+
 WORK = 3e8  # particles × rows × nodes of a mean: about a second for a velocity on two cores
 _CHEAP = 2e6  # of the same: compiling takes longer than this
 _PAD = 32  # sizes are padded to powers of 2 times this, so that few shapes are compiled
 
 
+def compared_times(ts: Float[np.ndarray, " k"]) -> Float[np.ndarray, " l"]:
+    """The asked times, with others in between at which levels are compared too: 0, sixteenths of the whole
+    and halves of the first of them. At one time alone two levels can agree by chance, where the difference of
+    their risks changes its sign."""
+    shares = np.concatenate([0.5 ** np.arange(8, 4, -1), np.arange(1, 17) / 16])
+    more = [t for t in shares * ts[-1] if np.min(np.abs(ts - t)) > t / 16]
+    return np.unique(np.concatenate([[0.0], ts, more]))
+
+
 class Solver:
     """Solves at a resolution."""
 
-    def __init__(self, problem, law, ts, alpha, penalty, observe, show, work):
-        self.problem, self.law, self.ts, self.alpha, self.work = problem, law, ts, alpha, work
-        self.penalty, self.observe, self.show = penalty, observe, show
+    def __init__(self, problem, law, ts, alpha, penalty, show, work):
+        self.problem, self.law, self.alpha, self.work = problem, law, alpha, work
+        self.ts, self.penalty, self.show = compared_times(ts), penalty, show
         self.sizes: dict[int, float] = {}
         self.fixed = [n for n, m in zip(law.names, law.marginals, strict=True) if not m.spread]
-        self.reduced = isinstance(problem.neuron, RadialNeuron)
+        self.reduced = not problem.neuron.is_flat
         if not self.reduced:
             self.fixed.append("u")
 
     def static_gap(self, run: Run, resolution: Resolution, other: Resolution) -> float:
         """How far the risk at the states of a run depends on the orders of x and u."""
-        states: list[Any] = [run.rows[i].state for i in {0, len(run.rows) // 2, len(run.rows) - 1}]
+        states: list[PyTree] = [run.rows[i].state for i in {0, len(run.rows) // 2, len(run.rows) - 1}]
 
         def risks(level: Resolution) -> np.ndarray:
             problem, _ = self.at(level)
@@ -68,7 +80,7 @@ class Solver:
         """How many points the rule of x has; ∞, if too many to be held."""
         if order not in self.sizes:
             try:
-                rule: Any = self.problem.x.rule(order)
+                rule: PyTree = self.problem.x.rule(order)
                 self.sizes[order] = len(rule[2])
             except ValueError:
                 self.sizes[order] = math.inf
@@ -86,10 +98,10 @@ class Solver:
         nodes = lambda level: law.nodes(level.nodes, self.alpha, least=_least(level))
         particles = nodes(resolution)
         theta, weights = particles.theta, particles.weights
-        rows: Any = problem.quadrature(resolution.x)
+        rows: PyTree = problem.quadrature(resolution.x)
         sizes = (0, 0)
         if like is not None and self.cost(like) < _CHEAP:
-            finer: Any = problem.quadrature(like.x)
+            finer: PyTree = problem.quadrature(like.x)
             sizes = nodes(like).n, finer.m
         if probes:
             theta = jnp.concatenate([theta, law.points(probes).theta])
@@ -103,7 +115,7 @@ class Solver:
         if self.penalty is not None:
             functional = functional + self.penalty
         flow = GradientFlow(functional, rtol=resolution.rtol, solver=_method(resolution.rtol))
-        return _cut(evolve(flow, particles, self.ts, observe=self.observe, progress=False), size)
+        return _cut(evolve(flow, particles, self.ts, progress=False), size)
 
 
 def _least(level: Resolution) -> float:
@@ -112,7 +124,7 @@ def _least(level: Resolution) -> float:
     return 0.0 if panels else 1e-3 * level.rtol**2
 
 
-def _padded(array: Any, least: int = 0, mode: str = "constant") -> Any:
+def _padded(array: Array | np.ndarray, least: int = 0, mode: str = "constant") -> Array:
     """Rows up to the next size that is compiled, as copies of the last one or zeros."""
     size = _PAD
     while size < max(len(array), least):
@@ -123,14 +135,14 @@ def _padded(array: Any, least: int = 0, mode: str = "constant") -> Any:
 def _cut(run: Run, n: int) -> Run:
     """The run with the first n particles of its states, without the padding."""
 
-    def cut(state: Any) -> Any:
+    def cut(state: PyTree) -> PyTree:
         return Particles(state.theta[:n], state.weights[:n], state.alpha, state.neuron) if state else state
 
     rows = tuple(replace(row, state=cut(row.state)) for row in run.rows)
     return replace(run, rows=rows, final=cut(run.final))
 
 
-def _method(rtol: float) -> Any:
+def _method(rtol: float) -> "diffrax.AbstractSolver | None":
     """Tsit5, or a method of order 8 where many digits are asked for."""
     import diffrax
 

@@ -4,7 +4,6 @@ import itertools
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -17,65 +16,28 @@ from .._checks import key as check_key
 from .._tracing import traced
 from ..dynamics.langevin import Langevin
 from ..functionals.base import AbstractFunctional
-from ..functionals.entropy import confining
+from ..functionals.free_energy import confining
 from ..loop import evolve
 from ..run import Run
 from ..states.particles import Particles
+from .result import Gibbs
 
 _BLOCKS, _PER_BLOCK = 16, 8  # of time, for standard errors; saved times in each
-_STRETCHED = (1.0, 0.25, 3.0, 0.0625, 6.0)  # the starts: the given one, its trained coordinates stretched
+# The starts: the given one, and its trained coordinates stretched; mirrored ones see wells that none leaves.
+_STRETCHED = (1.0, -0.25, 3.0, -0.0625, 6.0)
 _MOST = 5.0  # standard errors that 2D tests with 15 degrees of freedom do not pass by chance
 
 
-@dataclass(frozen=True)
-class GibbsCloud:
-    """Particles at rest under noise, and how well they are.
-
-    Tested is ∫(−⟨∇q, ∇Ψ_λ⟩ + Δq/β)dρ = 0 for q each trained coordinate and its square, in the mean over the
-    second half of the time; errors are those of the means of 16 blocks of it.
-
-    - `particles`: those of the first start, at the end.
-    - `means`, `errors`: ∫q dρ with standard errors, (2, D): coordinates, squares.
-    - `weak_form`: the tested integrals over their standard errors, (2, D); `residual` the largest. A step η
-      biases it by O(η), which shows when the errors are small enough.
-    - `spread`: the largest difference of `means` between two starts (the given particles, and these drawn
-      towards 0 and away from it), in standard errors.
-    - `risk`, `risk_error`: the mean over the second half.
-    - `status`: "ok"; "stalled" if residual or spread is above 5; "diverged"."""
-
-    particles: Particles
-    beta: float
-    decay: float
-    means: Float[np.ndarray, "2 D"]
-    errors: Float[np.ndarray, "2 D"]
-    weak_form: Float[np.ndarray, "2 D"]
-    residual: float
-    spread: float
-    risk: float
-    risk_error: float
-    status: Literal["ok", "stalled", "diverged"]
-    message: str
-
-    @property
-    def converged(self) -> bool:
-        """Whether particles are at rest, the same from every start, as far as can be seen."""
-        return self.status == "ok"
-
-    @property
-    def state(self) -> Particles:
-        return self.particles
-
-
-def stationary_cloud(
+def by_langevin(
     functional: AbstractFunctional,
     beta: float,
     decay: float,
     particles: Particles,
-    starts: Any,
+    starts: object,
     key: Array | None,
     step: float | None,
     time: float | None,
-) -> GibbsCloud:
+) -> Gibbs[Particles]:
     """Langevin from several starts; what is seen in the second half of the time."""
     if step is None or time is None:
         raise ValueError("gibbs(on=particles) needs step=… of Langevin and time=…, several 1/decay at least.")
@@ -108,7 +70,7 @@ class Rest:
     functional: AbstractFunctional
     beta: Array
 
-    def __call__(self, t: float, state: Any) -> Array:
+    def __call__(self, t: float, state: Particles) -> Array:
         return _rest(self.functional, self.beta, state)
 
 
@@ -121,9 +83,10 @@ def _rest(functional: AbstractFunctional, beta: Array, rho: Particles) -> Float[
 
 
 def _stretched(rho: Particles, factor: float) -> Particles:
-    """The trained coordinates times a factor."""
-    stretched = lambda moves, p: factor * p if moves else p
-    return rho.with_parts(jax.tree.map(stretched, rho.trained(), rho.parts))
+    """The trained coordinates times a factor; lengths stay positive."""
+    moves, radii = (np.array(v) for v in (rho.neuron.moves(rho.D), rho.neuron.radii(rho.D)))
+    factors = np.where(moves, np.where(radii, abs(factor), factor), 1.0)
+    return rho.with_parts(rho.neuron.unpack(rho.theta * jnp.asarray(factors, rho.dtype)))
 
 
 def _blocks(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -136,31 +99,49 @@ def _ratio(value: np.ndarray, error: np.ndarray) -> np.ndarray:
     return np.divide(value, error, out=np.zeros_like(value), where=error > 0)
 
 
-def _judged(runs: list[Run], beta: float, decay: float) -> GibbsCloud:
+def _judged(runs: list[Run], beta: float, decay: float) -> Gibbs[Particles]:
+    """What the second half of the time says. Errors are those of the means of blocks of it, and infinite
+    where the runs are not at rest or did not meet."""
     seen = [_blocks(np.asarray(run["rest"], float)) for run in runs]
     weak = [_ratio(mean[2:], error[2:]) for mean, error in seen]
     residual = max(float(np.abs(w).max()) for w in weak)
     gaps = (_ratio(a[0] - b[0], np.hypot(a[1], b[1]))[:2] for a, b in itertools.combinations(seen, 2))
     spread = max(float(np.abs(gap).max()) for gap in gaps)
-    risk, risk_error = _blocks(np.asarray(runs[0]["risk"], float))
-    mean, error = seen[0]
-    message = ""
-    if max(residual, spread) > _MOST:
-        message = (
-            f"The particles are not at rest: {residual:.2g} standard errors in the weak form, {spread:.2g} "
-            "between starts. Take a longer time, or a smaller step if that does not help."
-        )
-        warnings.warn(message, stacklevel=4)
-    status: Literal["ok", "stalled"] = "stalled" if message else "ok"
-    return GibbsCloud(
-        runs[0].final, beta, decay, mean[:2], error[:2], weak[0], residual, spread, float(risk),
-        float(risk_error), status, message,
-    )  # fmt: skip
+    risk, error = _blocks(np.asarray(runs[0]["risk"], float))
+    mean, errors = seen[0]
+    met = max(residual, spread) <= _MOST
+    found = Gibbs(
+        state=runs[0].final,
+        method="langevin",
+        beta=beta,
+        decay=decay,
+        risk=float(risk),
+        error=float(error) if met else math.inf,
+        free_energy=math.nan,
+        moments=mean[:2],
+        moment_errors=errors[:2] if met else np.full_like(errors[:2], math.inf),
+        residual=residual,
+        spread=spread,
+        status="ok" if met else "stalled",
+        message="" if met else _not_at_rest(residual, spread),
+        details={"weak_form": weak[0]},
+    )
+    if not met:
+        warnings.warn(found.message, stacklevel=4)
+    return found
 
 
-def _failed(run: Run, beta: float, decay: float, D: int) -> GibbsCloud:  # noqa: N803 (theory's name)
-    unknown = np.full((2, D), np.nan)
-    return GibbsCloud(
-        run.final, beta, decay, unknown, unknown, unknown, math.inf, math.inf, math.nan, math.nan,
-        "diverged", run.message,
+def _not_at_rest(residual: float, spread: float) -> str:
+    return (
+        f"The particles are not at rest: {residual:.2g} standard errors in the weak form, {spread:.2g} "
+        "between starts, so that nothing is known of the error. Take a longer time, or a smaller step if "
+        "that does not help."
+    )
+
+
+def _failed(run: Run, beta: float, decay: float, D: int) -> Gibbs[Particles]:  # noqa: N803 (theory's name)
+    unknown, never = np.full((2, D), math.nan), np.full((2, D), math.inf)
+    return Gibbs(
+        run.final, "langevin", beta, decay, math.nan, math.inf, math.nan, unknown, never, math.inf, math.inf,
+        "diverged", run.message, {"weak_form": never},
     )  # fmt: skip

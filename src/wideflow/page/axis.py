@@ -1,4 +1,5 @@
-"""The range of an axis that a few runaways do not spoil, its ticks, and numbers on it as 16 bits."""
+"""The range of an axis that fits a whole motion and that a few runaways do not spoil, its ticks, and numbers
+on it as 16 bits."""
 
 import math
 from collections.abc import Sequence
@@ -10,6 +11,9 @@ from .numbers import power_of_ten, short, ten_to
 
 LEVELS = 2**16 - 1
 _TAIL = 0.001
+# All points are fitted as long as they take at most so many times the range of all but the tails (of a
+# Gaussian the ratio is below 2 for any number of points that can be drawn); beyond that some run away.
+_RUNAWAY = 3.0
 _MARGIN = 0.04
 _HUGE, _TINY = 1e100, 1e-100  # beyond them the length of a range might overflow, or vanish
 
@@ -57,13 +61,14 @@ class Axis:
 
 
 def spanned(label: str, clouds: Sequence[np.ndarray]) -> Axis:
-    """The axis for arrays (T, n): from their 0.1 % to their 99.9 % quantiles, and a margin.
+    """The axis for arrays (T, n): from the least to the largest entry of all rows, and a margin.
 
-    Each array has its own quantiles, lest a wide network hide a narrow one. An array with entries that
-    are not finite has diverged, and would flatten all others before it did: its first row stands for it.
+    Of an array in which a few points run far away from all others, the 0.1 % and the 99.9 % quantile stand
+    for its ends. One with entries that are not finite has diverged, and would flatten all others before it
+    did: its first row stands for it.
     """
     parts = [values if np.isfinite(values).all() else values[:1] for values in clouds]
-    ends = [_quantiles(part[np.isfinite(part)]) for part in parts if np.isfinite(part).any()]
+    ends = [_ends(part[np.isfinite(part)]) for part in parts if np.isfinite(part).any()]
     low = min((e[0] for e in ends), default=-1.0)
     high = max((e[1] for e in ends), default=1.0)
     if max(abs(low), abs(high)) < _TINY:
@@ -76,7 +81,8 @@ def spanned(label: str, clouds: Sequence[np.ndarray]) -> Axis:
     return Axis(label, low - _MARGIN * length, high + _MARGIN * length)
 
 
-def _quantiles(values: np.ndarray) -> tuple[float, float]:
-    ends = np.quantile(values, (_TAIL, 1 - _TAIL), method="nearest")
-    low, high = np.clip(ends, -_HUGE, _HUGE)
+def _ends(values: np.ndarray) -> tuple[float, float]:
+    inner = np.clip(np.quantile(values, (_TAIL, 1 - _TAIL), method="nearest"), -_HUGE, _HUGE)
+    outer = np.clip((values.min(), values.max()), -_HUGE, _HUGE)
+    low, high = outer if np.ptp(outer) <= _RUNAWAY * np.ptp(inner) else inner
     return float(low), float(high)

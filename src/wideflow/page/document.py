@@ -50,12 +50,12 @@ def _scripts(sections: Iterable[Section]) -> list[Markup]:
 
 def _ids(sections: Iterable[Section]) -> list[str]:
     """One id a section, no two alike."""
-    found: list[str] = []
+    ids: list[str] = []
     for section in sections:
         plain = unicodedata.normalize("NFKD", section.id or section.title).lower()
         name = re.sub(r"[^\w]+", "-", plain).strip("-") or "section"
-        found.append(_free(name, found))
-    return found
+        ids.append(_free(name, ids))
+    return ids
 
 
 def _free(name: str, taken: list[str]) -> str:

@@ -13,7 +13,7 @@ _SMALLEST, _LARGEST = -3, 5
 _DIGITS = 10
 
 
-def plus_minus(value: Any, error: Any) -> str:
+def plus_minus(value: object, error: object) -> str:
     """ "0.01234 ± 0.00040": the error to two significant digits, the value to the same place.
 
     Powers of ten stand behind both: "(1.23 ± 0.40) × 10⁻⁵". A value that is None, NaN or infinite is "–";
@@ -38,7 +38,7 @@ def plus_minus(value: Any, error: Any) -> str:
     return f"({digits[0]} ± {digits[1]}){_power(power)}" if power else f"{digits[0]} ± {digits[1]}"
 
 
-def estimate(entry: Mapping[str, Any] | None, digits: int = 3) -> str:
+def estimate(entry: Mapping[str, object] | None, digits: int = 3) -> str:
     """{"value": …, "error": …} with its error, or to so many digits where that is 0 or not known."""
     if entry is None:
         return "–"
@@ -46,7 +46,7 @@ def estimate(entry: Mapping[str, Any] | None, digits: int = 3) -> str:
     return plus_minus(value, error) if error else short(value, digits)
 
 
-def short(value: Any, digits: int = 3) -> str:
+def short(value: object, digits: int = 3) -> str:
     """`value` to a few significant digits, as "0.0123", "1.2 × 10⁻⁵" or "3000"; "–" for None, NaN, ±inf.
 
     Whole numbers below a million are written in full.

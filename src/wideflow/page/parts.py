@@ -8,9 +8,12 @@ import re
 import struct
 from collections.abc import Iterable, Sequence
 from html import unescape
-from typing import Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 _MARKS = re.compile(r"`([^`]+)`|\*\*(.+?)\*\*", re.DOTALL)
 _NUMERIC = re.compile(r"\(?[−+\-±]?(\d+(\.\d+)?(?![\w.])|∞|–)|$")
@@ -18,6 +21,7 @@ _FENCES = set("⟨⟩‖∥|")
 _ALIGN = {"l": "wf-left", "r": "wf-right", "c": "wf-centre"}
 # A picture broader than this holds panels side by side, which would be too small on a narrow screen.
 _BROAD = 1.7
+_NARROW = "screen and (max-width: 48rem)"
 # Letters that stand side by side on paper; a table with more is set smaller there, and its numbers may break.
 _LINE = 84
 
@@ -32,13 +36,13 @@ def marked(text: str) -> Markup:
     if isinstance(text, Markup):
         return text
     done, pieces = 0, []
-    for found in _MARKS.finditer(text):
-        pieces.append(escape(text[done : found.start()]))
-        if found[1] is not None:
-            pieces.append(Markup("<code>{}</code>").format(found[1]))
+    for mark in _MARKS.finditer(text):
+        pieces.append(escape(text[done : mark.start()]))
+        if mark[1] is not None:
+            pieces.append(Markup("<code>{}</code>").format(mark[1]))
         else:
-            pieces.append(Markup("<strong>{}</strong>").format(marked(found[2])))
-        done = found.end()
+            pieces.append(Markup("<strong>{}</strong>").format(marked(mark[2])))
+        done = mark.end()
     return Markup("").join([*pieces, escape(text[done:])])
 
 
@@ -115,18 +119,24 @@ def table(
     return _figure(kind, box.format(caption or "Table", inner), caption)
 
 
-def picture(data: bytes, alt: str, caption: str = "") -> Markup:
-    """An SVG or a PNG, known by its bytes, inside the page. `alt` says in words what is seen."""
+def picture(data: bytes, alt: str, caption: str = "", narrow: bytes | None = None) -> Markup:
+    """An SVG or a PNG, known by its bytes, inside the page. `alt` says in words what is seen; `narrow` is the
+    same picture for narrow screens, where a broad one without it is scrolled."""
     if not alt.strip():
         raise ValueError("alt must say in words what the picture shows, got an empty text.")
-    kind, aspect = _kind(data)
-    source = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
-    breadth = "wf-broad" if aspect > _BROAD else "wf-plain"
-    image = Markup('<img class="{}" src="{}" alt="{}">').format(breadth, source, alt)
+    breadth = "wf-broad" if narrow is None and _kind(data)[1] > _BROAD else "wf-plain"
+    image = Markup('<img class="{}" src="{}" alt="{}">').format(breadth, _source(data), alt)
+    if narrow is not None:
+        other = Markup('<source media="{}" srcset="{}">').format(_NARROW, _source(narrow))
+        image = Markup("<picture>{}{}</picture>").format(other, image)
     return _figure("wf-picture", Markup('<div class="wf-box">{}</div>').format(image), caption)
 
 
-def _mathml(latex: str) -> Any:
+def _source(data: bytes) -> str:
+    return f"data:image/{_kind(data)[0]};base64,{base64.b64encode(data).decode()}"
+
+
+def _mathml(latex: str) -> "Element":
     """The tree of a formula, its characters as text, so that writing it escapes them.
 
     The converter writes them as references and does not mind unknown commands and open braces.

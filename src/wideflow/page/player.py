@@ -7,12 +7,12 @@ import base64
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from .. import _checks
+from .._data import Data
 from .axis import Axis, spanned
 from .numbers import short
 from .palette import ABSENT, Scale, centred, colours
@@ -76,7 +76,7 @@ def player(
     scale = centred(colour_label, [cloud.colour for cloud in clouds])
     coded = [_coded(cloud, axes, scale) for cloud in clouds]
     times = _shared([cloud.t for cloud in clouds])
-    data: dict[str, Any] = {
+    data: Data = {
         "height": _checks.count("height", height, least=80),
         "labels": [f"t = {short(t, 4)}" for t in times],
         "ticks": [axis.ticks() for axis in axes],
@@ -99,19 +99,19 @@ def player(
     )
 
 
-def _real(name: str, array: Any) -> np.ndarray:
+def _real(name: str, array: object) -> np.ndarray:
     values = np.asarray(array)
     if values.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got dtype {values.dtype}.")
     return values.astype(np.float64)
 
 
-def _axis(label: str, name: str, given: tuple[float, float] | None, values: list[np.ndarray]) -> Axis:
-    if given is None:
+def _axis(label: str, name: str, range_: tuple[float, float] | None, values: list[np.ndarray]) -> Axis:
+    if range_ is None:
         return spanned(label, values)
-    low, high = (_checks.number(name, end) for end in given)
+    low, high = (_checks.number(name, end) for end in range_)
     if low >= high:
-        raise ValueError(f"{name} must be (low, high) with low < high, got {given!r}.")
+        raise ValueError(f"{name} must be (low, high) with low < high, got {range_!r}.")
     return Axis(label, low, high)
 
 
@@ -129,7 +129,7 @@ def _coded(cloud: Cloud, axes: tuple[Axis, Axis], scale: Scale) -> tuple[np.ndar
     return axes[0].levels(cloud.x), axes[1].levels(cloud.y), colour
 
 
-def _packed(cloud: Cloud, code: tuple[np.ndarray, ...], times: np.ndarray) -> dict[str, Any]:
+def _packed(cloud: Cloud, code: tuple[np.ndarray, ...], times: np.ndarray) -> Data:
     """All x, all y (16 bits, low byte first), all colours (8 bits); and the frame of each shared time."""
     x, y, colour = code
     joined = x.astype("<u2").tobytes() + y.astype("<u2").tobytes() + colour.tobytes()
@@ -137,7 +137,7 @@ def _packed(cloud: Cloud, code: tuple[np.ndarray, ...], times: np.ndarray) -> di
     return {"points": x.shape[1], "frame": nearest.tolist(), "data": base64.b64encode(joined).decode()}
 
 
-def _still(frame: int, cloud: Cloud, code: tuple[np.ndarray, ...], axes: tuple[Axis, Axis]) -> dict[str, Any]:
+def _still(frame: int, cloud: Cloud, code: tuple[np.ndarray, ...], axes: tuple[Axis, Axis]) -> Data:
     when = f"t = {short(cloud.t[frame], 4)}"
     x, y, colour = (levels[frame] for levels in code)
     return {
@@ -147,7 +147,7 @@ def _still(frame: int, cloud: Cloud, code: tuple[np.ndarray, ...], axes: tuple[A
     }
 
 
-def _json(data: Any) -> Markup:
+def _json(data: object) -> Markup:
     """As JSON that cannot end the <script> it stands in."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

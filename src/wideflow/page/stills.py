@@ -46,7 +46,18 @@ def _points(x: np.ndarray, y: np.ndarray, colour: np.ndarray) -> Markup:
             paths.append(Markup('<path stroke="{}" d="{}"/>').format(name, d))
     size = _FINE * (2.2 if len(x) > 100 else 3.6)
     group = Markup('<g class="wf-dots" transform="scale({})" stroke-width="{}">{}</g>')
-    return group.format(1 / _FINE, size, Markup("").join(paths))
+    dots = group.format(1 / _FINE, size, Markup("").join(paths))
+    return dots + _together(across[seen] / _FINE, down[seen] / _FINE)
+
+
+def _together(across: np.ndarray, down: np.ndarray) -> Markup:
+    """One dot that stands for many says so, above it."""
+    if len(across) < 2 or np.ptp(across) or np.ptp(down):
+        return Markup("")
+    text = f"all {len(across)} points"
+    half = 3 * len(text)
+    centre = min(max(float(across[0]), _LEFT + half), _WIDTH - _RIGHT - half)
+    return _text(centre, float(down[0]) - 7, "middle", text)
 
 
 def _frame(axes: Sequence[Axis]) -> Markup:
@@ -69,7 +80,7 @@ def _frame(axes: Sequence[Axis]) -> Markup:
 
 
 def _text(x: float, y: float, anchor: str, text: str) -> Markup:
-    """A number beside a tick; a long one is drawn closer, so that it is not cut."""
+    """A text; a long number left of the axis is drawn closer, so that it is not cut."""
     fit = Markup(' textLength="{}" lengthAdjust="spacingAndGlyphs"').format(_LEFT - 8)
     squeeze = fit if anchor == "end" and len(text) > _WIDE_TEXT else ""
     return Markup('<text x="{}" y="{}" text-anchor="{}"{}>{}</text>').format(x, y, anchor, squeeze, text)

@@ -2,15 +2,18 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _ROOM = Path(__file__).parent
 
 
 @cache
-def _environment() -> Any:
+def _environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     loader = FileSystemLoader(_ROOM / "templates")
@@ -19,7 +22,7 @@ def _environment() -> Any:
     )
 
 
-def render(template: str, **values: Any) -> Markup:
+def render(template: str, **values: object) -> Markup:
     """A template filled in; every value that is not `Markup` is escaped."""
     return Markup(_environment().get_template(template).render(**values).strip())
 

@@ -5,7 +5,7 @@ which changes neither), with r = min(p_{L+1}, q_{L+1}) − 1 + min_{l≤L}(q_l +
 
     stable      iff  p_1 = 0, p_l = ½ (2≤l≤L), p_{L+1} ≥ ½, r ≥ 0, q_{L+1} ≥ 1, p_{L+1} + r ≥ 1;
     nontrivial  iff  one of the last two is an equality;
-    then        features iff r = 0, kernel iff r > 0.
+    then        feature-learning iff r = 0, lazy (kernel regime) iff r > 0.
 
 For Adam an entry of an update is of size n^{−c_l} whatever the gradient, so q_l = a_l + c_l, no signal comes
 back, and h_l moves by n^{−r}, r = min_{l≤L}(q_l + [l=1]) − 1. Nothing else changes: the last layer's step
@@ -16,33 +16,25 @@ features too, but the signs in its steps make f's equation nonlinear in the resi
 
 from dataclasses import dataclass
 
+from ..verdicts import FEATURES, LAZY, REGIMES, TIE, TRIVIAL, UNSTABLE
+from ..verdicts import Regime as Word
 from .exponents import margins, power
-
-# Exponents are sums of a few numbers of size 1, so rounding is below 1e-14; and n^1e-9 is 1 at any width.
-TIE = 1e-9
-
-_WORDS = {
-    "unstable": "unstable",
-    "trivial": "trivial: f does not move",
-    "kernel": "kernel regime",
-    "feature": "feature learning",
-}
 
 
 @dataclass(frozen=True)
 class Regime:
-    """The limit n → ∞ of training: "unstable", "trivial", "kernel" or "feature".
+    """The limit n → ∞ of training: "unstable", "trivial", "lazy" (the kernel regime) or "feature-learning".
 
     `reasons` are the inequalities that decide, with their numbers. `trivial` is False where unstable."""
 
-    verdict: str
+    verdict: Word
     stable: bool
     trivial: bool
     r: float
     reasons: tuple[str, ...]
 
     def __str__(self) -> str:
-        return "\n  ".join([_WORDS[self.verdict], *self.reasons])
+        return "\n  ".join([f"{self.verdict}: {REGIMES[self.verdict].definition}", *self.reasons])
 
 
 def classify(p: tuple[float, ...], q: tuple[float, ...], optimiser: str) -> Regime:
@@ -51,17 +43,17 @@ def classify(p: tuple[float, ...], q: tuple[float, ...], optimiser: str) -> Regi
     last, moved = _names(len(p), optimiser)
     broken = _at_start(p) + _in_training(p, q, r, optimiser)
     if broken:
-        return Regime("unstable", False, False, r, tuple(broken))
+        return Regime(UNSTABLE, False, False, r, tuple(broken))
     by_step, by_features = q[-1] - 1, p[-1] + r - 1
     if min(by_step, by_features) > TIE:
         reason = f"{last} = {q[-1]:g} > 1 and {moved} = {p[-1] + r:g} > 1: f does not move"
-        return Regime("trivial", True, True, r, (reason,))
+        return Regime(TRIVIAL, True, True, r, (reason,))
     reasons = [f"{last} = 1: the last layer's steps move f"] * (by_step <= TIE)
     reasons += [f"{moved} = 1: the moved features move f"] * (by_features <= TIE)
     words = _words_of_r(p, q, r, optimiser)
     if r > TIE:
-        return Regime("kernel", True, False, r, (*reasons, f"{words} > 0: features do not move"))
-    return Regime("feature", True, False, r, (*reasons, f"{words}: features move"))
+        return Regime(LAZY, True, False, r, (*reasons, f"{words} > 0: features do not move"))
+    return Regime(FEATURES, True, False, r, (*reasons, f"{words}: features move"))
 
 
 def _at_start(p: tuple[float, ...]) -> list[str]:

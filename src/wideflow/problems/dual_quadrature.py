@@ -109,7 +109,7 @@ def _price_dual(phi1, phi2, q1: Array, q2: Array, q12: Array, order: int) -> Arr
 @_price_dual.defjvp
 def _price_dual_jvp(phi1, phi2, order, primals, tangents):
     (q1, q2, q12), (d1, d2, d12) = primals, tangents
-    both = quadrature_dual(derivative(phi1), derivative(phi2), *primals, order)
+    both = quadrature_dual(derivative(phi1), derivative(phi2), q1, q2, q12, order)
 
     def half_curvature(phi, other, q, q_other):
         """½ E φ''(u)φ2(v); with kinks, φ'' by Stein: E uφ'(u)φ2(v) = q1 E φ''φ2 + q12 E φ'φ2'."""

@@ -33,7 +33,7 @@ def closed_dual(phi1: Spec, phi2: Spec) -> Dual | None:
 
     Known, in either order: erf–erf; relu and leaky_relu with one another; gelu–gelu; sin and cos
     with one another; identity, square and hermite with one another; and identity with any
-    activation but tanh, sigmoid and softplus.
+    activation but tanh, sigmoid and softplus; and an activation with itself that brings its own `dual`.
 
     Where q12² exceeds q1 q2 by rounding, the correlation counts as ±1. At q1 = 0 the derivatives
     for relu are infinite in q1 (reported: 0) and depend on the way there in q12 (reported: the one
@@ -45,8 +45,8 @@ def closed_dual(phi1: Spec, phi2: Spec) -> Dual | None:
 def closed_mean(phi: Spec) -> Mean | None:
     """The function (μ, v) ↦ E φ(μ + √v z), z ~ N(0, 1), in closed form, or None if unknown.
 
-    Known for all named activations but tanh, sigmoid and softplus. At v = 0 it is φ(μ); at v = 0
-    on a kink, where the derivative in v is infinite, it is reported as 0.
+    Known for all named activations but tanh, sigmoid and softplus, and where φ brings its own `mean`. At
+    v = 0 it is φ(μ); at v = 0 on a kink, where the derivative in v is infinite, it is reported as 0.
     """
     return _find_mean(activation(phi))
 
@@ -56,6 +56,8 @@ def closed_mean(phi: Spec) -> Mean | None:
 
 @cache  # one object per pair, so that it too can be a static argument of jit
 def _find_dual(phi1: Activation, phi2: Activation) -> Dual | None:
+    if phi1 == phi2 and phi1.dual is not None:
+        return _elementwise(phi1.dual)
     if not (is_named(phi1) and is_named(phi2)):
         return None
     series1, series2 = _hermite_series(phi1), _hermite_series(phi2)
@@ -199,6 +201,8 @@ def _mean_slope(phi: Activation) -> Function | None:
 
 @cache
 def _find_mean(phi: Activation) -> Mean | None:
+    if phi.mean is not None:
+        return _elementwise(phi.mean)
     if not is_named(phi):
         return None
     if series := _hermite_series(phi):

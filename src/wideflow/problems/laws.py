@@ -3,16 +3,16 @@
 import abc
 import math
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from .._checks import count, finite, fits, function, positive
-from .._typing import Abstract
+from .._typing import Abstract, Dimension, TypeIs
 from .gauss import gaussian_rule, sphere_rule
 
 # A product rule is called affordable up to this many points: (order)^d with d ≤ 3.
@@ -22,7 +22,7 @@ MOST_NODES = 2**17
 class AbstractLaw(eqx.Module):
     """Law of x ∈ R^d, possibly with labels: (x, y) ~ law."""
 
-    d: Abstract[int]
+    d: Abstract[Dimension]
 
     @property
     @abc.abstractmethod
@@ -46,7 +46,7 @@ class AbstractLaw(eqx.Module):
         return None
 
 
-def _cast(x: np.ndarray) -> Array:
+def _cast(x: np.ndarray | np.floating) -> Array:
     return jnp.asarray(x, dtype=jnp.result_type(float))
 
 
@@ -67,7 +67,7 @@ def _product_order(d: int) -> int | None:
     return {1: 256, 2: 96, 3: 24}.get(d)
 
 
-def _dimension(name: str, d: Any, least: int = 1) -> int:
+def _dimension(name: str, d: object, least: int = 1) -> Dimension:
     """A whole number, or ∞, for what is only ever seen through its symmetry."""
     return math.inf if d == math.inf else count(name, d, least=least)  # type: ignore[return-value]
 
@@ -82,12 +82,15 @@ def _finite_dimension(d: int) -> None:
 
 class Gaussian(AbstractLaw):
     """x ~ N(0, Σ); Σ = I by default, else `covariance`: one number (Σ = number · I), (d,) (a diagonal)
-    or (d, d). d = inf is legal where only the symmetry of x is used (`problem.reduced()`)."""
+    or (d, d). d = inf is legal where only the symmetry of x is used (`problem.reduced()`).
 
-    d: int = eqx.field(static=True)
+    >>> wf.Gaussian(3, covariance=[1.0, 1.0, 4.0]).d
+    3"""
+
+    d: Dimension = eqx.field(static=True)
     root: Array | None = eqx.field(default=None)  # Σ^½ (d, d), or its diagonal (d,) or ()
 
-    def __init__(self, d: float, covariance: Any = None):
+    def __init__(self, d: float, covariance: ArrayLike | None = None):
         self.d = d = _dimension("Gaussian(d)", d)
         if covariance is None:
             self.root = None
@@ -147,9 +150,13 @@ class Gaussian(AbstractLaw):
 
 
 class Sphere(AbstractLaw):
-    """x ~ Unif(√d · S^{d−1}); d = inf is legal where only the symmetry of x is used."""
+    """x ~ Unif(√d · S^{d−1}); d = inf is legal where only the symmetry of x is used.
 
-    d: int = eqx.field(static=True)
+    >>> x, _ = wf.Sphere(3).sample(key, 2)
+    >>> jnp.sum(x**2, axis=1).round(6)
+    Array([3., 3.], dtype=float64)"""
+
+    d: Dimension = eqx.field(static=True)
 
     def __init__(self, d: float):
         self.d = _dimension("Sphere(d)", d, least=2)
@@ -177,12 +184,17 @@ class Sphere(AbstractLaw):
 
 
 class Mixture(AbstractLaw):
-    """Classes of centred Gaussians: y = labels_c and x ~ components_c with probability weights_c."""
+    """Classes of centred Gaussians: y = labels_c and x ~ components_c with probability weights_c.
+
+    >>> law = wf.Mixture((wf.Gaussian(3), wf.Gaussian(3, 4.0)), labels=(1.0, -1.0))
+    >>> nodes = wf.Problem(x=law, neuron=wf.Neuron("relu")).sample(key, 4)
+    >>> nodes.x.shape, nodes.y.shape
+    ((4, 3), (4,))"""
 
     components: tuple[Gaussian, ...]
     labels: Float[Array, " c"]
     weights: Float[Array, " c"]
-    d: int = eqx.field(static=True)
+    d: Dimension = eqx.field(static=True)
 
     def __init__(self, components, labels, weights=None):
         listed = isinstance(components, list | tuple)
@@ -244,7 +256,11 @@ class Mixture(AbstractLaw):
 
 def two_gaussians(d: float, delta: float, subspace: int | None = None) -> Mixture:
     """y = ±1 with equal probability, x ~ N(0, (1 ± Δ)² I_d), as in Mei–Montanari–Nguyen 2018; with
-    `subspace`, the two differ in the first so many coordinates alone, the others being N(0, I)."""
+    `subspace`, the two differ in the first so many coordinates alone, the others being N(0, I).
+
+    >>> classes = wf.Problem(x=wf.two_gaussians(3, 0.8), neuron=wf.Neuron("relu"))
+    >>> classes.sample(key, 4).y.shape
+    (4,)"""
     d = _dimension("two_gaussians(d)", d)
     delta = positive("two_gaussians(delta)", delta, zero=True)
     if delta >= 1:
@@ -262,15 +278,22 @@ def two_gaussians(d: float, delta: float, subspace: int | None = None) -> Mixtur
 
 class Dataset(AbstractLaw):
     """A finite data set: rows of X with labels y, and weights (equal by default), which are scaled to
-    sum to 1."""
+    sum to 1. `classes` are the names of the labels 0 … k − 1, where they have some; `notes` say what was done
+    to the rows when they were read from a file.
+
+    >>> data = wf.Dataset([[0.0, 1.0], [1.0, 0.0]], [1.0, -1.0], weights=[3.0, 1.0])
+    >>> data.d, data.weights
+    (2, Array([0.75, 0.25], dtype=float64))"""
 
     x: Float[Array, "m d"]
     y: Array
     weights: Float[Array, " m"]
-    d: int = eqx.field(static=True)
+    d: Dimension = eqx.field(static=True)
     equal: bool = eqx.field(static=True)
+    classes: tuple[str, ...] = eqx.field(static=True)
+    notes: tuple[str, ...] = eqx.field(static=True)
 
-    def __init__(self, X, y, weights=None):  # noqa: N803 (the usual name of a data matrix)
+    def __init__(self, X, y, weights=None, *, classes=(), notes=()):  # noqa: N803 (the usual name of a data matrix)
         x = finite("Dataset(X)", X)
         y = finite("Dataset(y)", y)
         if x.ndim != 2 or 0 in x.shape:
@@ -282,7 +305,7 @@ class Dataset(AbstractLaw):
                 f"of X, got shape {y.shape}."
             )
         m = x.shape[0]
-        self.equal = weights is None
+        self.equal, self.classes, self.notes = weights is None, tuple(classes), tuple(notes)
         omega = np.full(m, 1 / m) if weights is None else finite("Dataset(weights)", weights)
         if omega.shape != (m,) or (omega < 0).any() or not omega.sum() > 0:
             raise ValueError(
@@ -320,8 +343,8 @@ class Sampler(AbstractLaw):
     """Any law: `fn(key, m)` returns x (m, d), or (x, y) if `labelled`. Row i of `fn(key, m)` should
     depend on key and i alone, as draws by `jax.random` do."""
 
-    fn: Callable[..., Any] = eqx.field(static=True)
-    d: int = eqx.field(static=True)
+    fn: Callable = eqx.field(static=True)
+    d: Dimension = eqx.field(static=True)
     brings_labels: bool = eqx.field(static=True)
 
     def __init__(self, fn, d: int, labelled: bool = False):
@@ -353,3 +376,8 @@ def check_sample_fits(d: int, m: int) -> None:
     _finite_dimension(d)
     size = m * (d + 2) * jnp.result_type(float).itemsize
     fits(f"A sample of {m} points in R^{d}", 2 * size, "Use a smaller m, or one-pass wf.SGD.")
+
+
+def is_dataset(value: object) -> TypeIs[Dataset]:
+    """Whether a law of x is that of finitely many rows."""
+    return isinstance(value, Dataset)

@@ -1,17 +1,24 @@
 """Losses ℓ(f, y), convex and differentiable in f; the signal that trains is u = −∂ℓ/∂f."""
 
 import abc
+import math
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import positive
+from .._checks import nearest, positive
+from ..vocabulary.losses import LOSSES
 
 
 class AbstractLoss(eqx.Module):
     """ℓ(f, y) row by row. `signal` is u = −∂ℓ/∂f, the residual y − f of the squared loss."""
+
+    @property
+    def is_squared(self) -> bool:
+        """Whether ℓ is a square, so that u is linear in f and the expectation has closed forms."""
+        return False
 
     @abc.abstractmethod
     def __call__(self, f: Array, y: Array) -> Float[Array, " m"]:
@@ -21,12 +28,20 @@ class AbstractLoss(eqx.Module):
         """u = −∂ℓ/∂f of every row, of the shape of f."""
         return -jax.grad(lambda f: jnp.sum(self(f, y)))(f)
 
+    def outputs(self, y: Array) -> tuple[bool, int]:
+        """How many outputs labels y ask for, and whether exactly so many."""
+        return True, math.prod(y.shape[1:])
+
     def check(self, y: Array, outputs: int) -> None:
         """Raise if labels y cannot be fitted with this loss by a network of so many outputs."""
         wanted = f"(m, {outputs})" if outputs > 1 else "(m,)"
         if y.shape[1:] != ((outputs,) if outputs > 1 else ()):
             flat = y.ndim == 2 and y.shape[1] == 1 and outputs == 1
-            hint = "Use y[:, 0]." if flat else "Set Neuron(..., outputs=…) to match the labels or target."
+            hint = (
+                "Use y[:, 0]."
+                if flat
+                else "Set outputs=… of the neuron, or of the problem, to match the labels or target."
+            )
             raise ValueError(
                 f"{type(self).__name__} loss with {outputs} output(s) needs y of shape {wanted}, got "
                 f"{y.shape}. {hint}"
@@ -35,6 +50,10 @@ class AbstractLoss(eqx.Module):
 
 class Squared(AbstractLoss):
     """ℓ = ½|y − f|²."""
+
+    @property
+    def is_squared(self):
+        return True
 
     def __call__(self, f, y):
         square = 0.5 * (y - f) ** 2
@@ -75,9 +94,13 @@ class SoftmaxCrossEntropy(AbstractLoss):
         chosen = jnp.take_along_axis(f, y[:, None].astype(int), axis=-1)[:, 0]
         return jax.nn.logsumexp(f, axis=-1) - chosen
 
+    def outputs(self, y):
+        """One more than the largest class number; there may be classes without a row."""
+        return False, max(2, int(jnp.max(y)) + 1)
+
     def check(self, y, outputs):
         if outputs < 2:
-            raise ValueError("SoftmaxCrossEntropy needs Neuron(..., outputs=number of classes).")
+            raise ValueError("SoftmaxCrossEntropy needs outputs=number of classes, of the neuron or problem.")
         labels = jnp.asarray(y)
         whole = labels.ndim == 1 and bool(jnp.all(labels == jnp.round(labels)))
         if not whole or bool(jnp.any((labels < 0) | (labels >= outputs))):
@@ -87,9 +110,10 @@ class SoftmaxCrossEntropy(AbstractLoss):
             )
 
 
-LOSSES = {
-    "squared": Squared,
-    "huber": Huber,
-    "logistic": Logistic,
-    "cross_entropy": SoftmaxCrossEntropy,
-}
+def loss_named(name: str, **options: object) -> AbstractLoss:
+    """The loss of this name in `vocabulary.losses`, with its options."""
+    if name not in LOSSES:
+        raise ValueError(f"Unknown loss {name!r}; known: {', '.join(LOSSES)}.{nearest(name, LOSSES)}")
+    word = LOSSES[name]
+    word.check("Loss", options)
+    return word.constructor()(**options)

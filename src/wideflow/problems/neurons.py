@@ -2,15 +2,16 @@
 
 import abc
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from .._checks import count, function, nearest
-from .._typing import Abstract
+from .._typing import Abstract, TypeIs
+from ..store.registry import recorded
 from .activations import Activation, activation
 
 Output = Literal["trained", "frozen", "unit"]
@@ -32,27 +33,29 @@ class AbstractNeuron(eqx.Module):
         """D, the number of coordinates of θ, for inputs x ∈ R^d."""
 
     @abc.abstractmethod
-    def unpack(self, theta: Float[Array, "*r n D"]) -> Any:
+    def unpack(self, theta: Float[Array, "*r n D"]) -> PyTree:
         """The parts of θ, e.g. (a, w, b), each with the neurons on its last axis."""
 
     @abc.abstractmethod
-    def pack(self, parts: Any) -> Float[Array, "*r n D"]:
+    def pack(self, parts: PyTree) -> Float[Array, "*r n D"]:
         """θ from its parts."""
 
     @abc.abstractmethod
-    def mix(self, parts: Any, x: Float[Array, "m d"], weights: Float[Array, " n"]) -> Array:
+    def weighted_sum(self, parts: PyTree, x: Float[Array, "m d"], weights: Float[Array, " n"]) -> Array:
         """Σ_j weights_j σ*(x; θ_j): (m,) for one output, (m, outputs) for more."""
 
-    def mix_and_pull(self, parts: Any, x: Any, weights: Any) -> tuple[Array, Callable[[Array], Any]]:
-        """(mix, signal ↦ Σ_i signal_i ∇_θ σ*(x_i; θ_j)). A particle's weight does not enter its own
+    def weighted_sum_and_vjp(
+        self, parts: PyTree, x: Array, weights: Array
+    ) -> tuple[Array, Callable[[Array], PyTree]]:
+        """(weighted_sum, signal ↦ Σ_i signal_i ∇_θ σ*(x_i; θ_j)). A particle's weight does not enter its own
         velocity, so the second differentiates a sum with unit weights; the compiler shares its hidden
         layer with that of the first."""
-        _, back = jax.vjp(lambda parts: self.mix(parts, x, jnp.ones_like(weights)), parts)
-        return self.mix(parts, x, weights), lambda signal: back(signal)[0]
+        _, back = jax.vjp(lambda parts: self.weighted_sum(parts, x, jnp.ones_like(weights)), parts)
+        return self.weighted_sum(parts, x, weights), lambda signal: back(signal)[0]
 
     @property
     def fan(self) -> int:
-        """How many numbers per row and neuron `mix` holds at once."""
+        """How many numbers per row and neuron `weighted_sum` holds at once."""
         return 1
 
     @property
@@ -65,11 +68,11 @@ class AbstractNeuron(eqx.Module):
         return self
 
     @abc.abstractmethod
-    def features(self, parts: Any, x: Float[Array, "m d"]) -> Array:
+    def features(self, parts: PyTree, x: Float[Array, "m d"]) -> Array:
         """σ*(x_i; θ_j) of every pair, (n, m) or (n, m, outputs): for few neurons or few rows."""
 
     @abc.abstractmethod
-    def trained(self, parts: Any) -> Any:
+    def trained(self, parts: PyTree) -> PyTree:
         """For each part, whether training moves it."""
 
     def moves(self, D: int) -> tuple[bool, ...]:  # noqa: N803 (theory's name)
@@ -83,11 +86,29 @@ class AbstractNeuron(eqx.Module):
         """For each coordinate of θ, whether it is a length, which is never negative."""
         return (False,) * D
 
-    def projected(self, parts: Any) -> Any:
+    @property
+    def is_flat(self) -> bool:
+        """Whether a coordinate of θ stands for itself alone, so that the reference measure is dθ."""
+        return True
+
+    def log_reference(self, parts: PyTree) -> Float[Array, " n"]:
+        """log m(θ) up to the constant `log_area`, m the density that entropy is relative to."""
+        return jnp.zeros(jax.tree.leaves(parts)[0].shape[-1])
+
+    @property
+    def log_area(self) -> float:
+        """The constant in the logarithm of the reference measure; inf in infinite dimension."""
+        return 0.0
+
+    def room(self, parts: PyTree, direction: PyTree) -> Array:
+        """The largest s for which θ + s · direction stays where the logarithm of the reference is smooth."""
+        return jnp.asarray(jnp.inf)
+
+    def projected(self, parts: PyTree) -> PyTree:
         """The nearest θ of the neuron's domain."""
         return parts
 
-    def confined(self, parts: Any, velocity: Any) -> Any:
+    def confined(self, parts: PyTree, velocity: PyTree) -> PyTree:
         """A velocity that does not leave the domain of θ, at its boundary."""
         return velocity
 
@@ -95,8 +116,8 @@ class AbstractNeuron(eqx.Module):
         """Names of the D coordinates of θ."""
         return numbered("theta", D)
 
-    def for_chunks(self, parts: Any) -> Any:
-        """The parts laid out for `mix` on many chunks of many rows; a permutation of numbers."""
+    def for_chunks(self, parts: PyTree) -> PyTree:
+        """The parts laid out for `weighted_sum` on many chunks of many rows; a permutation of numbers."""
         return parts
 
     def check(self, d: int) -> None:
@@ -104,7 +125,7 @@ class AbstractNeuron(eqx.Module):
         float_type = jnp.result_type(float)
         x, theta = (jax.ShapeDtypeStruct(s, float_type) for s in ((3, d), (2, self.size(d))))
         try:
-            network = lambda x, theta: self.mix(self.unpack(theta), x, jnp.ones(2))
+            network = lambda x, theta: self.weighted_sum(self.unpack(theta), x, jnp.ones(2))
             given = jax.eval_shape(network, x, theta).shape
         except Exception as error:
             raise ValueError(f"Problem(neuron) cannot be evaluated on one x in R^{d}: {error}") from error
@@ -117,7 +138,7 @@ class AbstractNeuron(eqx.Module):
 
     def __call__(self, x: Float[Array, "m d"], theta: Float[Array, " D"]) -> Array:
         """σ*(x; θ) of one neuron on the rows of x."""
-        return self.mix(self.unpack(theta[None]), x, jnp.ones(1, x.dtype))
+        return self.weighted_sum(self.unpack(theta[None]), x, jnp.ones(1, x.dtype))
 
 
 def numbered(name: str, size: int) -> tuple[str, ...]:
@@ -125,6 +146,7 @@ def numbered(name: str, size: int) -> tuple[str, ...]:
     return (name,) if size == 1 else tuple(f"{name}{i + 1}" for i in range(size))
 
 
+@recorded
 class Ridge(NamedTuple):
     """Parts of θ = (a, w, b): a (n,) or (outputs, n) or None, w (d, n), b (n,) or None."""
 
@@ -141,6 +163,7 @@ class TallRidge(NamedTuple):
     b: Array | None
 
 
+@recorded
 class Neuron(AbstractNeuron):
     """σ*(x; θ) = a φ(⟨w, x⟩ + b).
 
@@ -149,7 +172,10 @@ class Neuron(AbstractNeuron):
     - `output`: "trained" moves a; "frozen" carries a in θ but never moves it; "unit" means a = 1
       and θ = (w[, b]).
     - `outputs`: the dimension of a and of the network's output.
-    """
+
+    >>> neuron = wf.Neuron("relu", bias=True)
+    >>> neuron.coordinates(5)
+    ('a', 'w1', 'w2', 'w3', 'b')"""
 
     activation: Activation = eqx.field(static=True, converter=activation)
     bias: bool = eqx.field(static=True, default=False, kw_only=True)
@@ -215,7 +241,7 @@ class Neuron(AbstractNeuron):
             return hidden
         return a[:, None] * hidden if self.outputs == 1 else a.T[:, None, :] * hidden[:, :, None]
 
-    def mix(self, parts, x, weights):
+    def weighted_sum(self, parts, x, weights):
         a, w, b = parts
         a = jax.lax.stop_gradient(a) if self.output == "frozen" and a is not None else a
         mass = weights if a is None else (weights * a).T
@@ -229,11 +255,17 @@ class Neuron(AbstractNeuron):
 
     def trained(self, parts):
         a = None if parts.a is None else self.output == "trained"
-        return Ridge(a, True, None if parts.b is None else True)
+        return parts._replace(a=a, w=True, b=None if parts.b is None else True)
 
 
+@recorded
 class CustomNeuron(AbstractNeuron):
-    """σ*(x; θ) = fn(x, θ), any differentiable JAX function of one x ∈ R^d and one θ ∈ R^dim."""
+    """σ*(x; θ) = fn(x, θ), any differentiable JAX function of one x ∈ R^d and one θ ∈ R^dim.
+
+    >>> neuron = wf.CustomNeuron(lambda x, theta: theta[0] * jnp.cos(theta[1:] @ x), dim=4)
+    >>> mine = wf.Problem(x=wf.Gaussian(3), target=wf.single_index("erf"), neuron=neuron)
+    >>> wf.init(mine, theta=1.0).sample(key, 4).theta.shape
+    (4, 4)"""
 
     fn: Callable[[Array, Array], Array] = eqx.field(static=True)
     dim: int = eqx.field(static=True)
@@ -256,8 +288,13 @@ class CustomNeuron(AbstractNeuron):
     def features(self, parts, x):
         return jax.vmap(lambda t: jax.vmap(lambda x: self.fn(x, t))(x), in_axes=-1)(parts)
 
-    def mix(self, parts, x, weights):
+    def weighted_sum(self, parts, x, weights):
         return jnp.tensordot(weights, self.features(parts, x), axes=1)
 
     def trained(self, parts):
         return True
+
+
+def is_ridge(value: object) -> TypeIs[Neuron]:
+    """Whether a neuron is a φ(⟨w, x⟩ + b) with its own a, w and b."""
+    return isinstance(value, Neuron)

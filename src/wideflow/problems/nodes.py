@@ -6,9 +6,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from .._checks import finite
+from .._checks import finite, is_traced
 
 
 class Nodes(eqx.Module):
@@ -25,7 +26,7 @@ class Nodes(eqx.Module):
                 f"Nodes need x of shape (m, d), y (m,) or (m, outputs) and weights (m,), m >= 1, got {x}, "
                 f"{y} and {weights}."
             )
-        if isinstance(self.weights, jax.core.Tracer):
+        if is_traced(self.weights):
             return  # under jit there are no values to check
         omega = np.asarray(self.weights)
         # 1e-4: m float32 weights are rounded in the seventh digit, their sum in the fifth
@@ -39,14 +40,14 @@ class Nodes(eqx.Module):
     def m(self) -> int:
         return self.x.shape[0]
 
-    def astype(self, dtype: Any) -> "Nodes":
+    def astype(self, dtype: DTypeLike) -> "Nodes":
         """The same data with all its floats of one type; class numbers stay whole."""
         cast = lambda v: v.astype(dtype) if jnp.issubdtype(v.dtype, jnp.floating) else v
         return Nodes(self.x.astype(dtype), cast(self.y), self.weights.astype(dtype))
 
 
 def _array(name: str, values: Any) -> Array:
-    if isinstance(values, jax.core.Tracer):
+    if is_traced(values):
         return values
     checked = finite(name, values)
     return values if isinstance(values, jax.Array) else jnp.asarray(checked)

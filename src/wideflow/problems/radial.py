@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import count
+from .._checks import count, positive
+from ..store.registry import must_be, recorded
 from .gauss import Rule, gauss_radius, gauss_sphere, product
 from .laws import MOST_NODES, AbstractLaw
 from .neurons import AbstractNeuron, Neuron, Ridge, numbered
@@ -147,7 +148,7 @@ class RadialNeuron(AbstractNeuron):
     order: int = eqx.field(static=True, converter=lambda v: count("order", v))
 
     @property
-    def outputs(self):
+    def outputs(self):  # type: ignore[override]
         return self.base.outputs
 
     def size(self, d):
@@ -171,6 +172,28 @@ class RadialNeuron(AbstractNeuron):
 
     def trained(self, parts):
         return self.base.trained(parts)
+
+    @property
+    def is_flat(self):
+        return False
+
+    def log_reference(self, parts):
+        """Σ_i (d_i − 1) log r_i: each particle is a product of spheres of radii r_i in R^{d_i}."""
+        dims = jnp.asarray(self.blocks, parts.w.dtype)
+        return jnp.sum((dims - 1)[:, None] * jnp.log(jnp.abs(parts.w[-len(self.blocks) :])), axis=0)
+
+    @property
+    def log_area(self):
+        """Σ_i log |S^{d_i − 1}|."""
+        if any(math.isinf(dim) for dim in self.blocks):
+            return math.inf
+        half = [0.5 * dim for dim in self.blocks]
+        return sum(math.log(2) + h * math.log(math.pi) - math.lgamma(h) for h in half)
+
+    def room(self, parts, direction):
+        """log r does not see that a radius has changed its sign."""
+        p = len(self.blocks)
+        return room(parts.w[-p:], direction.w[-p:])
 
     @property
     def _kinked(self) -> bool:
@@ -236,17 +259,31 @@ class RadialNeuron(AbstractNeuron):
             return hidden
         return a[:, None] * hidden if self.outputs == 1 else a.T[:, None, :] * hidden[:, :, None]
 
-    def mix(self, parts, x, weights):
+    def weighted_sum(self, parts, x, weights):
         return self._output(parts, self._hidden(parts.w, parts.b, x), weights)
 
-    def mix_and_pull(self, parts, x, weights):
+    def weighted_sum_and_vjp(self, parts, x, weights):
         hidden, back = jax.vjp(lambda w, b: self._hidden(w, b, x), parts.w, parts.b)
 
-        def pull(signal):
+        def vjp(signal):
             heads = jnp.ones(hidden.shape[1], hidden.dtype) if parts.a is None else parts.a
             w, b = back(signal[:, None] * heads if signal.ndim == 1 else signal @ heads)
             if parts.a is None or self.base.output == "frozen":
                 return Ridge(None if parts.a is None else jnp.zeros_like(parts.a), w, b)
             return Ridge(signal.T @ hidden, w, b)
 
-        return self._output(parts, hidden, weights), pull
+        return self._output(parts, hidden, weights), vjp
+
+
+def room(values: Array, direction: Array) -> Array:
+    """The largest s for which values + s · direction keep their sign."""
+    falls = values * direction < 0
+    return jnp.min(jnp.where(falls, jnp.abs(values) / jnp.where(falls, jnp.abs(direction), 1.0), jnp.inf))
+
+
+def _rebuilt(base: Neuron, blocks: tuple[float, ...], order: int) -> RadialNeuron:
+    dims = tuple(positive("blocks", dim, infinite=True) for dim in blocks)
+    return RadialNeuron(must_be("base", base, Neuron), dims, order)
+
+
+recorded(RadialNeuron, build=_rebuilt)

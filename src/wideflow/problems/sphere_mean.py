@@ -108,13 +108,14 @@ def _mean(phi: Activation, h: Array, rho: Array, dim: float, order: int) -> Arra
 
 @_mean.defjvp
 def _mean_jvp(phi, dim, order, primals, tangents):
+    h, rho = primals
     first = derivative(phi)
 
     def integrand(t, u):
         slope = first(t)
         return phi(t), slope, u * slope
 
-    mean, by_h, by_rho = _integral(integrand, phi.kinks, *primals, dim, order, 3)
+    mean, by_h, by_rho = _integral(integrand, phi.kinks, h, rho, dim, order, 3)
     return mean, by_h * tangents[0] + by_rho * tangents[1]
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from .laws import AbstractLaw, Gaussian, Mixture, Sphere, _cast
-from .neurons import AbstractNeuron, Neuron
+from .neurons import AbstractNeuron, is_ridge
 from .radial import RadialGaussian, RadialSphere
 from .targets import AbstractTarget, MultiIndex, Ridges
 
@@ -39,13 +39,13 @@ class Symmetry:
         signal = self.signal.astype(w.dtype)
         return _project(self.spaces[i], w - (w @ signal.T) @ signal)
 
-    def weights(self, w: Float[Array, "n d"]) -> Float[Array, "n k+p"]:
+    def weights(self, w: Float[Array, "n d"]) -> Float[Array, "n k_and_p"]:
         """(s, r): the rows of w along the signal, and their lengths in each block."""
         assert self.signal is not None
         lengths = [jnp.linalg.norm(self.component(i, w), axis=1) for i in range(len(self.blocks))]
         return jnp.concatenate([w @ self.signal.astype(w.dtype).T, jnp.stack(lengths, axis=1)], axis=1)
 
-    def rows(self, x: Float[Array, "m d"]) -> Float[Array, "m k+p"]:
+    def rows(self, x: Float[Array, "m d"]) -> Float[Array, "m k_and_p"]:
         """x̄ = (x_S, q), q_i = |x_i|/√d_i: rows of x as a reduced problem has them."""
         scales = [1.0] * self.k + [1 / math.sqrt(dim) for dim in self.blocks]
         return self.weights(x) * jnp.asarray(scales, x.dtype)
@@ -61,7 +61,7 @@ def find(law: AbstractLaw, target: AbstractTarget | None, neuron: AbstractNeuron
     """The symmetry, or a `NoSymmetryError` that says why there is none."""
     if isinstance(law, RadialGaussian | RadialSphere):
         raise NoSymmetryError("The problem is a reduced one already; give the problem that it was made from.")
-    if not isinstance(neuron, Neuron):
+    if not is_ridge(neuron):
         raise NoSymmetryError(f"A reduction needs neurons a φ(⟨w, x⟩ + b), got {neuron!r}.")
     if not isinstance(law, Gaussian | Sphere | Mixture):
         raise NoSymmetryError(
@@ -79,7 +79,7 @@ def find(law: AbstractLaw, target: AbstractTarget | None, neuron: AbstractNeuron
     return _in_finite_dimension(law, target)
 
 
-def _in_finite_dimension(law: AbstractLaw, target: Any) -> Symmetry:
+def _in_finite_dimension(law: AbstractLaw, target: AbstractTarget | None) -> Symmetry:
     directions, d = _directions(target, law.d), law.d
     signal, spaces, blocks = [], [], []
     for space, dim in _eigenspaces(law):
@@ -132,12 +132,12 @@ def _one_axis(space: Array | None, own: np.ndarray, d: int) -> np.ndarray:
     return left[[np.argmax(np.linalg.norm(left, axis=1))]]
 
 
-def _eigenspaces(law: Any) -> list[tuple[Array | None, int]]:
+def _eigenspaces(law: AbstractLaw) -> list[tuple[Array | None, int]]:
     """Spaces on which every component of the law is isotropic, with their dimensions."""
     d = law.d
     if isinstance(law, Sphere):
         return [(None, d)]
-    roots = [np.asarray(1.0 if g.root is None else g.root, float) for _, g, _ in law.gaussians()]
+    roots = [np.asarray(1.0 if g.root is None else g.root, float) for _, g, _ in law.gaussians() or ()]
     if all(root.ndim == 0 for root in roots):
         return [(None, d)]
     if all(root.ndim < 2 for root in roots):
@@ -171,12 +171,12 @@ def _groups(values: np.ndarray) -> list[np.ndarray]:
     return masks
 
 
-def reduced_law(symmetry: Symmetry, law: Any, target: AbstractTarget | None) -> AbstractLaw:
+def reduced_law(symmetry: Symmetry, law: AbstractLaw, target: AbstractTarget | None) -> AbstractLaw:
     """The law of (x_S, q), q_i = |x_i|/√d_i."""
     cuts = _cuts(reduced_target(symmetry, target))
     if isinstance(law, Sphere) and not math.isinf(law.d):
         return RadialSphere(symmetry.k, int(symmetry.blocks[0]), cuts)
-    components: Any = ((1.0, None, None),) if isinstance(law, Sphere) else law.gaussians()
+    components: PyTree = ((1.0, None, None),) if isinstance(law, Sphere) else law.gaussians()
     deviations = [_deviations(symmetry, gaussian) for _, gaussian, _ in components]
     signal, radii = (_cast(np.stack(rows)) for rows in zip(*deviations, strict=True))
     labels = None if components[0][2] is None else _cast(np.array([float(y) for *_, y in components]))
@@ -214,7 +214,7 @@ def reduced_target(symmetry: Symmetry, target: Any) -> AbstractTarget | None:
     return MultiIndex(target.fn, target.k, rows)
 
 
-def _cuts(target: Any) -> tuple[float, ...]:
+def _cuts(target: AbstractTarget | None) -> tuple[float, ...]:
     """Where a sum of ridges in one direction has kinks."""
     if not isinstance(target, Ridges) or not target.link.kinks:
         return ()

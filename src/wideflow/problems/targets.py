@@ -3,13 +3,13 @@
 import abc
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, PyTree
 
 from .._checks import count, finite, function
 from .activations import Activation, activation
@@ -43,7 +43,7 @@ class Ridges(AbstractTarget):
     w: Float[Array, "k d"] | None
     b: Float[Array, " k"] | None
 
-    def directions(self, d: int, dtype: Any) -> Float[Array, "k d"]:
+    def directions(self, d: int, dtype: DTypeLike) -> Float[Array, "k d"]:
         """The rows w_j, the first axis of R^d if none were given."""
         return jnp.eye(1, d, dtype=dtype) if self.w is None else self.w.astype(dtype)
 
@@ -89,12 +89,15 @@ class Function(AbstractTarget):
 
 def single_index(link, direction=None, **options) -> Ridges:
     """y = φ(⟨w*, x⟩), |w*| = 1: `link` names φ (options as in `wf.activation`) or is a function;
-    `direction` is normalised, the first axis by default."""
+    `direction` is normalised, the first axis by default.
+
+    >>> wf.single_index("relu", direction=[3.0, 4.0])(jnp.array([[1.0, 2.0]])).round(6)
+    Array([2.2], dtype=float64)"""
     w = _unit("single_index(direction)", direction)
     return Ridges(activation(link, **options), _cast(np.ones(1)), w, None)
 
 
-def _unit(name: str, direction: Any) -> Float[Array, "1 d"] | None:
+def _unit(name: str, direction: PyTree) -> Float[Array, "1 d"] | None:
     """direction/|direction| as one row."""
     if direction is None:
         return None
@@ -107,12 +110,18 @@ def _unit(name: str, direction: Any) -> Float[Array, "1 d"] | None:
 
 
 def hermite(degree: int, direction=None) -> Ridges:
-    """y = He_k(⟨w*, x⟩), normalised to E y² = 1 under N(0, I)."""
+    """y = He_k(⟨w*, x⟩)/√k!, k = `degree`: E y² = 1 under N(0, I).
+
+    >>> wf.hermite(2)(jnp.array([[2.0, 0.0]])).round(4)  # (s² − 1)/√2
+    Array([2.1213], dtype=float64)"""
     return single_index("hermite", direction, degree=degree)
 
 
 def polynomial(coefficients, direction=None) -> MultiIndex:
-    """y = Σ_k coefficients_k ⟨w*, x⟩^k, |w*| = 1 (the first axis by default)."""
+    """y = Σ_k c_k ⟨w*, x⟩^k, c = `coefficients`, |w*| = 1 (the first axis by default).
+
+    >>> wf.polynomial([1.0, 0.0, 2.0])(jnp.array([[3.0, 0.0]]))  # 1 + 2s²
+    Array([19.], dtype=float64)"""
     c = finite("polynomial(coefficients)", coefficients)
     if c.ndim != 1 or c.size == 0:
         raise ValueError(f"polynomial(coefficients) must be a vector c_0, c_1, …, got {c.shape}.")
@@ -126,7 +135,10 @@ def _power_sum(powers: tuple[float, ...]) -> Callable[[Array], Array]:
 
 
 def teacher(w, a=None, b=None, link="relu", **options) -> Ridges:
-    """A teacher network y = Σ_j a_j φ(⟨w_j, x⟩ + b_j): w (k, d), a and b (k,); a = 1/k by default."""
+    """A teacher network y = Σ_j a_j φ(⟨w_j, x⟩ + b_j): w (k, d), a and b (k,); a = 1/k by default.
+
+    >>> wf.teacher([[1.0, 0.0], [0.0, 1.0]], a=[1.0, -1.0])(jnp.array([[2.0, 3.0]]))
+    Array([-1.], dtype=float64)"""
     w = finite("teacher(w)", w)
     if w.ndim != 2 or 0 in w.shape:
         raise ValueError(f"teacher(w) must have shape (k, d), one neuron a row, got {w.shape}.")
@@ -141,7 +153,10 @@ def teacher(w, a=None, b=None, link="relu", **options) -> Ridges:
 
 
 def multi_index(fn: Callable[[Array], Array], k: int, directions=None) -> MultiIndex:
-    """y = fn(s), s = (⟨u_1, x⟩, …, ⟨u_k, x⟩); `directions` (k, d), the first k axes by default."""
+    """y = fn(s), s = (⟨u_1, x⟩, …, ⟨u_k, x⟩); `directions` (k, d), the first k axes by default.
+
+    >>> wf.multi_index(lambda s: s[0] * s[1], k=2)(jnp.array([[2.0, 3.0, 5.0]]))
+    Array([6.], dtype=float64)"""
     fn, k = function("multi_index(fn)", fn), count("multi_index(k)", k)
     if directions is not None:
         directions = finite("multi_index(directions)", directions)

@@ -1,21 +1,25 @@
 """Several studies on one page."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from markupsafe import Markup
 
-from ..diagnostics.legible import legend_above
-from ..figures import COLOURS, DASHES, panels, svg
+from .._data import Data
+from ..figures import COLOURS, DASHES, legend_above, narrow_svg, panels, svg
 from ..page.document import Section, document
 from ..page.numbers import estimate
 from ..page.parts import join, paragraph, picture, table
 from ..study.groups import Group, grouped
 from ..study.study import Finished
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _MOST = 12  # curves that one figure can hold
 
 
-def side_by_side(studies: list[Finished]) -> list[dict[str, Any]]:
+def side_by_side(studies: list[Finished]) -> list[Data]:
     """End results of all studies, a row a group."""
     kept = (
         "name",
@@ -61,9 +65,9 @@ def page(studies: list[Finished]) -> str:
         "verdict",
     ]
     verdicts = [paragraph(f"**{done.folder.path}**: {done.results['verdict']}") for done in studies]
-    curves = picture(
-        svg(_figure(studies)), "Risk against time of all runs.", "Risk against time, mean over seeds."
-    )
+    figure = _figure(studies)
+    wide, caption = svg(figure), "Risk against time, mean over seeds."
+    curves = picture(wide, "Risk against time of all runs.", caption, narrow_svg(figure))
     sections = [
         Section("Verdicts", join(*verdicts)),
         Section("Risk", curves),
@@ -73,7 +77,7 @@ def page(studies: list[Finished]) -> str:
     return document(f"{len(studies)} studies side by side", [s for s in sections if s.body])
 
 
-def _figure(studies: list[Finished]) -> Any:
+def _figure(studies: list[Finished]) -> "Figure":
     curves: list[tuple[str, Group]] = []
     for done in studies:
         curves += [
@@ -88,24 +92,24 @@ def _figure(studies: list[Finished]) -> Any:
     return figure
 
 
-def _differences(studies: list[Finished]) -> Any:
+def _differences(studies: list[Finished]) -> Markup:
     """The fields of the specs that are not the same in all."""
     flat = [_flat(done.study.spec.model_dump(mode="python", exclude_none=True)) for done in studies]
     keys = list(dict.fromkeys(key for one in flat for key in one))
     differing = [key for key in keys if len({repr(one.get(key)) for one in flat}) > 1]
     if not differing:
-        return paragraph("The specs are the same.") if len(studies) > 1 else ""
+        return paragraph("The specs are the same.") if len(studies) > 1 else Markup("")
     rows = [[key, *[str(one.get(key, "–")) for one in flat]] for key in differing if key != "about"]
     return table(["field", *[str(done.folder.path) for done in studies]], rows)
 
 
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
+def _flat(value: object, path: str = "") -> Data:
     inside = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     )
     if inside is None or not value:
         return {path: value}
-    found: dict[str, Any] = {}
+    flat: Data = {}
     for key, inner in inside:
-        found |= _flat(inner, f"{path}.{key}" if path else str(key))
-    return found
+        flat |= _flat(inner, f"{path}.{key}" if path else str(key))
+    return flat

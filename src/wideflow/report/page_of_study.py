@@ -1,12 +1,12 @@
 """The report of a study: one page that holds everything."""
 
-from typing import Any
-
 import numpy as np
+from markupsafe import Markup
 
-from ..figures import save, svg
+from .._data import Data
+from ..figures import narrow_svg, save, svg
 from ..page.document import Section, document
-from ..page.numbers import estimate, short
+from ..page.numbers import estimate, plus_minus, short
 from ..page.parts import bullets, code, equation, fold, join, paragraph, picture, table, verdict
 from ..page.player import Cloud, player
 from ..references import REFERENCES
@@ -14,9 +14,11 @@ from ..spec.writing import written
 from ..store.folder import write_text
 from ..study.groups import Group, grouped
 from ..study.study import Finished
+from ..verdicts import QUESTIONS
 from . import words
-from .curves import Drawing, drawings, pictured
-from .sweeps import scales, widths
+from .curves import pictured
+from .drawing import Drawing, Shown
+from .drawings import drawings
 
 _ENDS = {
     "risk at the end": "risk",
@@ -29,6 +31,7 @@ _GAPS = {
     "risk, to the frozen kernel": "risk gap to frozen kernel",
     "f, to the frozen kernel": "function gap to frozen kernel",
 }
+_FIRST = ("Risk", "Free energy", "Neurons")  # sections with a place of their own; others follow them
 _NAMES = {
     "s": "s = ⟨w, signal⟩",
     "r": "r, length of w beside the signal",
@@ -39,8 +42,7 @@ _NAMES = {
 def write_report(done: Finished) -> None:
     """Write the figures and report.html of a finished study into its folder."""
     groups = grouped(done.study.cases, done.runs)
-    drawn = [*drawings(groups, _label(done.study.feature or ""))]
-    drawn += [made for make in (widths, scales) if (made := make(groups)) is not None]
+    drawn = drawings(Shown(groups, _label(done.study.feature or ""), done.study.cloud or ()))
     for one in drawn:
         for suffix in ("png", "svg"):
             save(one.figure, done.folder.figures / f"{one.name}.{suffix}")
@@ -49,38 +51,52 @@ def write_report(done: Finished) -> None:
 
 def page(done: Finished, groups: list[Group], drawn: list[Drawing]) -> str:
     """The whole HTML file."""
-    spec, found = done.study.spec, done.results
-    figures = {one.name: picture(svg(one.figure), one.alt, one.caption) for one in drawn}
+    spec, results = done.study.spec, done.results
+    figures = {one.name: _picture(one) for one in drawn}
     pick = lambda section: [figures[one.name] for one in drawn if one.section == section]
+    others = [name for name in dict.fromkeys(one.section for one in drawn) if name not in _FIRST]
     sections = [
-        Section("Verdict", join(verdict(found["verdict"]), *_troubles(found))),
+        Section("Verdict", join(*_verdict(results), *_troubles(results))),
         Section("Risk", join(*pick("Risk"))),
+        Section("Free energy", join(*pick("Free energy"))),
         Section("Neurons", join(*_neurons(done, groups), *pick("Neurons"))),
-        Section("How far it moved", join(*pick("How far it moved"))),
-        Section("Results", _tables(found)),
+        *[Section(name, join(*pick(name))) for name in others],
+        Section("Results", _tables(results)),
         Section("What was run", _what(done)),
-        Section("Methods and sources", bullets([REFERENCES[key] for key in found["sources"]])),
+        Section("Methods and sources", bullets([REFERENCES[key] for key in results["sources"]])),
         Section("Provenance", _provenance(done)),
     ]
     title = spec.title or "A study of wide networks"
-    footer = (
-        f"wideflow {found['provenance']['versions'].get('wideflow', '')}, {found['provenance']['finished']}"
-    )
+    origin = results["provenance"]
+    footer = f"wideflow {origin['versions'].get('wideflow', '')}, {origin['finished']}"
     shown = [section for section in sections if section.body]
     return document(title, shown, lead=" ".join(spec.about.split()), footer=footer)
 
 
-def _troubles(found: dict[str, Any]) -> list[Any]:
-    bad = [run for run in found["runs"] if run["status"] != "ok"]
+def _picture(one: Drawing) -> Markup:
+    wide = svg(one.figure)
+    return picture(wide, one.alt, one.caption, narrow_svg(one.figure))
+
+
+def _verdict(results: Data) -> list[Markup]:
+    """The question of the study, the sentence that answers it, and the runs behind it."""
+    points = results["details"]
+    asked = paragraph(QUESTIONS[results["question"]])
+    return [asked, verdict(results["verdict"]), *([bullets(points)] if points else [])]
+
+
+def _troubles(results: Data) -> list[Markup]:
+    bad = [run for run in results["runs"] if run["status"] != "ok"]
     if not bad:
         return []
     lines = [f"**{run['label']}** {run['status']}: {run['message']}" for run in bad]
     return [paragraph("Not all runs came to their end; no verdict is given on these:"), bullets(lines)]
 
 
-def _what(done: Finished) -> Any:
+def _what(done: Finished) -> Markup:
     study, spec = done.study, done.study.spec
     parts = [paragraph("The problem:"), equation(words.law(study))]
+    parts += [paragraph(note) for note in words.data_notes(study)]
     if (target := words.target(spec)) is not None:
         parts.append(equation(target))
     parts += [
@@ -113,7 +129,7 @@ def _label(name: str) -> str:
     return _NAMES.get(name, name)
 
 
-def _neurons(done: Finished, groups: list[Group]) -> list[Any]:
+def _neurons(done: Finished, groups: list[Group]) -> list[Markup]:
     """The player, if there are clouds to show."""
     chosen = pictured([g for g in groups if g.whole and g.has("cloud")])
     pair = done.study.cloud
@@ -132,9 +148,9 @@ def _neurons(done: Finished, groups: list[Group]) -> list[Any]:
     return [paragraph(told), player(clouds, x_label=x_label, y_label=y_label, colour_label="output weight a")]
 
 
-def _tables(found: dict[str, Any]) -> Any:
+def _tables(results: Data) -> Markup:
     """What each group came to, and how far it is from the limits."""
-    groups = found["groups"]
+    groups = results["groups"]
     rows = []
     for group in groups:
         width = "∞" if group["width"] is None else str(group["width"])
@@ -143,7 +159,7 @@ def _tables(found: dict[str, Any]) -> Any:
         numbers = [estimate(group[key]) for key in _ENDS.values()]
         rows.append([group["name"], group["scaling"], width, *numbers, ended])
     caption = "Means over seeds ± one standard error (none where there is a single seed)."
-    ends = table(["run", "scale", "n", *_ENDS, "verdict"], rows, caption)
+    ends = join(table(["run", "scale", "n", *_ENDS, "verdict"], rows, caption), *_settled(groups))
     gaps = {name: key for name, key in _GAPS.items() if any(group[key] for group in groups)}
     measured = [group for group in groups if any(group[key] for key in gaps.values())]
     if not measured:
@@ -156,7 +172,22 @@ def _tables(found: dict[str, Any]) -> Any:
     return join(ends, table(["run", *gaps], far, caption))
 
 
-def _provenance(done: Finished) -> Any:
+def _settled(groups: list[Data]) -> list[Markup]:
+    """Free energy, regularised risk and risk where they settled, for dynamics that lower them."""
+    names = {"free energy F": "free energy", "regularised risk R_λ": "energy", "risk R": "risk"}
+    shown = [group for group in groups if group["settled"]["energy"]]
+    if not shown:
+        return []
+    number = lambda entry: "–" if entry is None else plus_minus(entry["value"], entry["error"])
+    rows = [[group["name"], *[number(group["settled"][key]) for key in names.values()]] for group in shown]
+    caption = (
+        "Means over the last quarter of the time ± one standard error over seeds, or with one seed ± the "
+        "standard deviation in time."
+    )
+    return [table(["run", *names], rows, caption)]
+
+
+def _provenance(done: Finished) -> Markup:
     origin = done.results["provenance"]
     rows = [
         ["seed", str(origin["seed"])],

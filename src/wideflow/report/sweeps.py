@@ -5,14 +5,15 @@ import numpy as np
 from ..diagnostics.scaling import fit_slope
 from ..figures import COLOURS, panels, power_law
 from ..study.groups import Estimate, Group
-from ..study.judging import limit_for, references
-from .curves import Drawing
+from ..study.reference_runs import limit_for, references
+from .drawing import Drawing, Shown
 
 _FEWEST = 3  # points that make a sweep
 
 
-def widths(groups: list[Group]) -> Drawing | None:
+def widths(shown: Shown) -> list[Drawing]:
     """Gap of f to the limit against n, where one method has three widths or more."""
+    groups = shown.groups
     limits, _ = references(groups)
     families: dict[tuple[str, str], list[Group]] = {}
     for group in groups:
@@ -23,8 +24,8 @@ def widths(groups: list[Group]) -> Drawing | None:
             continue
         limit = limit_for(members[0], limits)
         assert limit is not None
-        found = [(g.case.width, g.function_gap(limit)) for g in members]
-        rows = [(n, e.value, e.error) for n, e in found if e is not None and e.error and e.value > 0]
+        gaps = [(g.case.width, g.function_gap(limit)) for g in members]
+        rows = [(n, e.value, e.error) for n, e in gaps if e is not None and e.error and e.value > 0]
         if len(rows) < _FEWEST or not np.isclose(limit.case.alpha, members[0].case.alpha):
             continue
         n, gap, error = (np.array(column, float) for column in zip(*rows, strict=True))
@@ -38,12 +39,13 @@ def widths(groups: list[Group]) -> Drawing | None:
             "pooled. Chance alone gives −½; with steps of finite size a part remains that the width does not "
             "take away."
         )
-        return Drawing("Risk", "widths", figure, "Gap to the limit against width, logarithmic.", caption)
-    return None
+        return [Drawing("Risk", "widths", figure, "Gap to the limit against width, logarithmic.", caption)]
+    return []
 
 
-def scales(groups: list[Group]) -> Drawing | None:
+def scales(shown: Shown) -> list[Drawing]:
     """Movement of the kernel and risk at the end against α, where one method has three scales or more."""
+    groups = shown.groups
     families: dict[tuple[str, int | None], list[Group]] = {}
     for group in groups:
         if not group.case.is_limit and not group.case.linearised and group.case.parametrisation is None:
@@ -52,7 +54,7 @@ def scales(groups: list[Group]) -> Drawing | None:
     rows = [(g.case.alpha, g.end("kernel movement"), g.end("risk")) for g in members]
     rows = [row for row in rows if row[1] is not None and row[2] is not None]
     if len(rows) < _FEWEST:
-        return None
+        return []
     alpha = [row[0] for row in rows]
     with panels(2, width=4.6, height=3.6) as (figure, axes):
         for i, (axis, label) in enumerate(
@@ -64,6 +66,6 @@ def scales(groups: list[Group]) -> Drawing | None:
             axis.errorbar(alpha, values, errors, fmt="o-", ms=4, capsize=2, color=COLOURS[i])
             axis.set(xlabel="scale α", ylabel=label, xscale="log", yscale="log")
     caption = "Kernel movement and risk at the end against the scale α. Bars: ± 1 standard error over seeds."
-    return Drawing(
-        "How far it moved", "scales", figure, "Kernel movement and risk against the scale.", caption
-    )
+    return [
+        Drawing("How far it moved", "scales", figure, "Kernel movement and risk against the scale.", caption)
+    ]

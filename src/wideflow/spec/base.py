@@ -11,9 +11,11 @@ from pydantic import (
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
+    ValidationError,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import PydanticCustomError
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -54,7 +56,7 @@ class Short(Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _lengthened(cls, value: Any) -> Any:
+    def _lengthened(cls, value: object) -> Any:
         return value if isinstance(value, dict | cls) else {cls.short: value}
 
     @classmethod
@@ -66,7 +68,13 @@ class Short(Part):
         return {"anyOf": [short, table]}
 
 
-def _listed(value: Any) -> Any:
+def misplaced(field: str, message: str) -> ValidationError:
+    """The error of one field, for a validator of the whole table to raise."""
+    said = PydanticCustomError("value_error", "{error}", {"error": message})
+    return ValidationError.from_exception_data("table", [{"type": said, "loc": (field,), "input": None}])
+
+
+def _listed(value: object) -> Any:
     return value if isinstance(value, list) else [value]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from .._data import Data
 from . import forms
 from .base import Part
 from .forms import Form
@@ -36,7 +37,7 @@ class UnclearError(ValueError):
     """A change that cannot be made."""
 
 
-def changed(data: dict[str, Any], changes: Iterable[str]) -> dict[str, Any]:
+def changed(data: Data, changes: Iterable[str]) -> Data:
     """`data` with all `changes` (`key=value`) made, the later on top of the earlier."""
     data = copy.deepcopy(data)
     for text in changes:
@@ -44,7 +45,7 @@ def changed(data: dict[str, Any], changes: Iterable[str]) -> dict[str, Any]:
     return data
 
 
-def apply(data: dict[str, Any], text: str) -> Change:
+def apply(data: Data, text: str) -> Change:
     """Make one change in place. Raises `UnclearError` where the field cannot be found."""
     match = _CHANGE.fullmatch(text)
     if match is None:
@@ -68,7 +69,7 @@ def read_value(raw: str) -> Any:
     return read["value"] if set(read) == {"value"} else raw
 
 
-def located(where: str, data: Any) -> Path:
+def located(where: str, data: object) -> Path:
     """The place of `data` that a name means; parts that are not there stand as they are."""
     path: list[str | int] = []
     for part in parsed(where) or [where]:
@@ -83,7 +84,7 @@ def located(where: str, data: Any) -> Path:
     return tuple(path)
 
 
-def _put(node: Any, form: Form | None, parts: list[str], value: Any, path: Path) -> list[Path]:
+def _put(node: Any, form: Form | None, parts: list[str], value: object, path: Path) -> list[Path]:
     """Set the place `parts` of the table or list `node` to `value`; the places that were set."""
     head, rest = parts[0], parts[1:]
     places: list[Path] = []
@@ -100,7 +101,7 @@ def _put(node: Any, form: Form | None, parts: list[str], value: Any, path: Path)
     return places
 
 
-def _store(node: Any, key: Any, value: Any) -> None:
+def _store(node: Any, key: Any, value: object) -> None:
     if isinstance(node, list) and key == len(node):
         node.append(value)
     else:
@@ -126,7 +127,7 @@ def _keys(
     return [(i, item) for i in found]
 
 
-def _has(item: Form | None, element: Any, key: str) -> bool:
+def _has(item: Form | None, element: object, key: str) -> bool:
     table: type[Part] | None = item.chosen(element) if item is not None else None
     return key in table.model_fields if table is not None else not isinstance(element, dict) or key in element
 
@@ -149,7 +150,7 @@ def _not_one(node: list, name: str, found: list[int], path: Path) -> str:
     return f"no element of {where} is called {name!r}; {hint}There are: {', '.join(known) or 'none'}"
 
 
-def _opened(old: Any, form: Form | None, key: str, path: Path) -> Any:
+def _opened(old: object, form: Form | None, key: str, path: Path) -> Any:
     """What is at a place, as a table or list that `key` can be put into."""
     if isinstance(old, dict | list):
         return old

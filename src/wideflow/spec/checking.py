@@ -5,7 +5,6 @@ table whose kind is unknown is not looked into, as its other keys may all be rig
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -19,14 +18,15 @@ from .suggestions import nearest
 from .words import allowed, choices, shown
 
 Found = tuple[Path, str]
+_MOST = 5  # tables that are named as the home of a key
 
 
-def mistakes(data: Any) -> list[Found]:
+def mistakes(data: object) -> list[Found]:
     """What is wrong with the data of a spec: places and messages; empty if nothing is."""
     return list(_value(forms.whole(Spec), data, ()))
 
 
-def _value(form: Form, value: Any, path: Path) -> Iterator[Found]:
+def _value(form: Form, value: object, path: Path) -> Iterator[Found]:
     """A value of any kind at a place."""
     if isinstance(value, dict) and form.tables:
         yield from _table(form, value, path)
@@ -44,7 +44,7 @@ def _value(form: Form, value: Any, path: Path) -> Iterator[Found]:
         yield from _plain(form, value, path)
 
 
-def _plain(form: Form, value: Any, path: Path) -> Iterator[Found]:
+def _plain(form: Form, value: object, path: Path) -> Iterator[Found]:
     """A value that is no table, or not allowed to be one."""
     try:
         form.adapter.validate_python(value)
@@ -52,7 +52,7 @@ def _plain(form: Form, value: Any, path: Path) -> Iterator[Found]:
         yield path, _refused(form, value)
 
 
-def _refused(form: Form, value: Any) -> str:
+def _refused(form: Form, value: object) -> str:
     if isinstance(value, dict) and form.item is not None and form.item.tables:
         return "must be a list of tables, got one table: write it in double brackets, as in [[dynamics]]"
     close = nearest(value, choices(form)) if isinstance(value, str) else None
@@ -111,7 +111,7 @@ def _unknown_key(form: Form, table: type[Part], key: str, near: str | None, valu
     others = [tag for tag, other in form.tags().items() if key in other.model_fields]
     if others and form.tag:
         given = value.get(form.tag, forms.tag_value(table, form.tag))
-        where = " or ".join(map(shown, others))
+        where = " or ".join([*map(shown, others[:_MOST]), *(["others"] if len(others) > _MOST else [])])
         return f"unknown key with {form.tag} = {shown(given)}; it goes with {where}." + _keys(table)
     elsewhere = [name or "the top of the file" for name in homes(key)][:3]
     known = f" ({key!r} is a key of {', '.join(elsewhere)})" if elsewhere else ""

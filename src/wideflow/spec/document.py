@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
+from .._data import Data
 from .changes import Change, located
 from .errors import Mistake, SpecError
 from .lines import lines_of
@@ -17,7 +17,7 @@ class Document:
 
     source: str
     text: str
-    data: dict[str, Any]
+    data: Data
     changes: Sequence[Change] = field(default=())
 
     @cached_property

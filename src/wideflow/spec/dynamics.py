@@ -1,14 +1,21 @@
-"""The dynamics: each method with its widths, scales, steps and seeds."""
+"""The dynamics: each method with its widths, scales, steps and seeds. Their own options are rows of
+`vocabulary.methods`; here is what every entry of a kind has."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from .base import Count, Listed, NotNegative, Number, Part, Positive
+from .._data import Data
+from ..vocabulary.methods import METHODS, Moves
+from ..vocabulary.methods import Method as Word
+from .base import Count, Listed, Number, Part, Positive, misplaced
 from .start import Start
+from .tables import table, union
 
 Scale = Positive | Literal["sqrt(n)"]
 ParametrisationName = Literal["mup", "ntk", "standard", "mean_field", "naive", "compromise"]
+
+WIDTH = 300  # neurons where no width is given
 
 
 class Exponents(Part):
@@ -22,22 +29,65 @@ class Exponents(Part):
 Scaling = ParametrisationName | Exponents
 
 
+class Grid(Part):
+    """A box of equal cells, on which the law of the start becomes a density; θ has at most 3 coordinates."""
+
+    low: Annotated[list[Number], Listed, Field(min_length=1, max_length=3)] = Field(
+        description="lower corner: a number for each coordinate of θ, or one for all"
+    )
+    high: Annotated[list[Number], Listed, Field(min_length=1, max_length=3)] = Field(
+        description="upper corner, likewise"
+    )
+    cells: Annotated[list[Annotated[int, Field(ge=2)]], Listed, Field(min_length=1, max_length=3)] = Field(
+        description="how many cells along each coordinate, likewise"
+    )
+
+
 class Method(Part):
     """What every method has."""
 
     name: str = Field("", description="what to call it in tables and figures; the method's name by default")
     start: Start | None = Field(None, description="a start of its own; that of the study by default")
+    if TYPE_CHECKING:
+        method: str
 
     @property
     def called(self) -> str:
         """Its name, or that of its method."""
         return self.name or str(getattr(self, "method", "")).replace("_", " ")
 
+    @property
+    def word(self) -> Word:
+        """What is known of the method."""
+        found = METHODS[self.method]
+        assert isinstance(found, Word)
+        return found
+
+    @property
+    def box(self) -> Grid | None:
+        """The grid of its density, if it moves one."""
+        return getattr(self, "grid", None)
+
+    @property
+    def widths(self) -> list[int | None]:
+        """n of each of its networks; None for a law or a density, of infinitely many neurons."""
+        infinite = self.word.moves is Moves.LAW or self.box is not None
+        return [None] if infinite else list(getattr(self, "width", None) or [WIDTH])
+
+    @property
+    def repeats(self) -> int:
+        """How many independent starts."""
+        return getattr(self, "seeds", 1)
+
+    def options(self) -> Data:
+        """The options of the method itself, as they were given."""
+        return {option.name: getattr(self, option.name) for option in self.word.options}
+
 
 class Trained(Method):
     """What every method has that moves a network of finite width."""
 
-    width: Annotated[list[Count], Listed, Field(min_length=1)] = Field([300], description="n, or several")
+    width: Annotated[list[Count], Listed, Field(min_length=1)] = Field([WIDTH], description="n, or several")
     alpha: Annotated[list[Scale], Listed, Field(min_length=1)] | None = Field(
         None, description='scale α of the output, or several; "sqrt(n)" is the NTK scale. 1 by default'
     )
@@ -48,73 +98,72 @@ class Trained(Method):
     linearised: bool = Field(False, description="train the network linearised at its start: a frozen kernel")
 
 
-class Limit(Method):
-    """The mean-field limit: infinitely many neurons and samples."""
+class Neurons(Method):
+    """What every method has that moves neurons and knows no deeper network."""
 
-    method: Literal["limit"] = Field(description="how the state moves")
-    tol: Positive = Field(1e-6, description="absolute tolerance of the risk")
-    alpha: Positive = Field(1.0, description="scale α of the output")
-    probes: Annotated[int, Field(ge=0)] = Field(256, description="points carried along for pictures")
-    work: Positive = Field(3e8, description="most evaluations of φ for one velocity")
-
-
-class GradientFlow(Trained):
-    """θ̇ = −∇Ψ, by an adaptive Runge–Kutta method."""
-
-    method: Literal["gradient_flow"] = Field(description="how the state moves")
-    rtol: Positive | None = Field(None, description="relative tolerance of a step; by precision by default")
-    atol: Positive | None = Field(None, description="absolute tolerance of a step; rtol/100 by default")
-    max_steps: Count = Field(20_000, description="give up after so many steps")
+    width: Annotated[list[Count], Listed, Field(min_length=1)] = Field([WIDTH], description="n, or several")
+    alpha: Annotated[list[Scale], Listed, Field(min_length=1)] | None = Field(
+        None, description='scale α of the output, or several; "sqrt(n)" is the NTK scale. 1 by default'
+    )
+    seeds: Count = Field(1, description="how many independent starts, for error bars")
 
 
-class GradientDescent(Trained):
-    """Full-batch gradient descent."""
+class Density(Method):
+    """What every method has that moves a density."""
 
-    method: Literal["gradient_descent"] = Field(description="how the state moves")
-    step: Positive = Field(description="step size η; time is t = kη")
-
-
-class SGD(Trained):
-    """Stochastic gradient descent."""
-
-    method: Literal["sgd"] = Field(description="how the state moves")
-    step: Positive = Field(description="step size η; time is t = kη")
-    batch: Count = Field(1, description="rows a step")
-    one_pass: bool | None = Field(None, description="fresh data each step; the default for a law of x")
+    grid: Grid = Field(description="the cells of the density")
+    alpha: Annotated[list[Positive], Listed, Field(min_length=1)] | None = Field(
+        None, description="scale α of the output, or several; 1 by default"
+    )
 
 
-class Langevin(Trained):
-    """Noisy (stochastic) gradient descent."""
+class Measure(Method):
+    """What every method has that moves neurons, or a density where it is given a grid."""
 
-    method: Literal["langevin"] = Field(description="how the state moves")
-    step: Positive = Field(description="step size η; time is t = kη")
-    beta: Annotated[float, Field(gt=0)] = Field(description="inverse temperature β; inf is no noise")
-    decay: NotNegative = Field(0.0, description="weight decay λ")
-    batch: Count | None = Field(None, description="rows a step; the full velocity by default")
-    one_pass: bool | None = Field(None, description="fresh data each step; the default for a law of x")
+    grid: Grid | None = Field(None, description="the cells of a density; without it, neurons are moved")
+    width: Annotated[list[Count], Listed, Field(min_length=1)] | None = Field(
+        None, description=f"n, or several; without a grid {WIDTH} by default"
+    )
+    alpha: Annotated[list[Scale], Listed, Field(min_length=1)] | None = Field(
+        None, description='scale α of the output, or several; "sqrt(n)" is the NTK scale. 1 by default'
+    )
+    seeds: Count = Field(1, description="how many independent starts, for error bars")
+
+    @model_validator(mode="after")
+    def _one_state(self) -> "Measure":
+        if self.grid is None:
+            for option in self.word.options:
+                if option.on_grid and getattr(self, option.name) != option.default:
+                    raise misplaced(
+                        option.name,
+                        "this is for densities: give a grid = { low = …, high = …, cells = … }, or leave it "
+                        "out for neurons",
+                    )
+        elif self.width is not None:
+            raise misplaced("width", "a density on a grid has no width: give either grid or width")
+        elif self.seeds > 1:
+            raise misplaced("seeds", "a density on a grid is the same for every seed: leave seeds out")
+        elif "sqrt(n)" in (self.alpha or []):
+            raise misplaced("alpha", '"sqrt(n)" needs a width n, and a density on a grid has none')
+        return self
 
 
-class Adam(Trained):
-    """Adam."""
-
-    method: Literal["adam"] = Field(description="how the state moves")
-    step: Positive = Field(description="learning rate; time is t = k · step")
-    batch: Count | None = Field(None, description="rows a step; the full gradient by default")
-    one_pass: bool | None = Field(None, description="fresh data each step; the default for a law of x")
-    b1: Annotated[float, Field(ge=0, lt=1)] = Field(0.9, description="memory of the first moment")
-    b2: Annotated[float, Field(ge=0, lt=1)] = Field(0.999, description="memory of the second moment")
-    eps: Positive = Field(1e-8, description="what is added to the root of the second moment")
-    decay: NotNegative = Field(0.0, description="weight decay λ, apart from the moments")
+_BASES: dict[Moves, type[Method]] = {
+    Moves.NETWORK: Trained,
+    Moves.PARTICLES: Neurons,
+    Moves.MEASURE: Measure,
+    Moves.DENSITY: Density,
+    Moves.LAW: Method,
+}
 
 
-class KernelFlow(Trained):
-    """The flow on data with the kernel frozen at the start, exact in time for the squared loss."""
-
-    method: Literal["kernel_flow"] = Field(description="how the state moves")
-    rtol: Positive | None = Field(None, description="tolerance for losses other than the squared one")
+def _table(word: Any) -> type[Part]:
+    return table(word, "method", "how the state moves", "", _BASES[word.moves], __name__)
 
 
-Dynamics = Annotated[
-    Limit | GradientFlow | GradientDescent | SGD | Langevin | Adam | KernelFlow,
-    Field(discriminator="method"),
-]
+METHOD_TABLES = {word.name: _table(word) for word in METHODS.values()}
+
+if TYPE_CHECKING:
+    Dynamics = Method
+else:
+    Dynamics = union(METHOD_TABLES, "method")

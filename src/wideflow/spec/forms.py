@@ -1,5 +1,6 @@
 """What may stand at a place of a spec, read off the typed model: which tables, lists and values."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import NoneType, UnionType
@@ -46,7 +47,7 @@ class Form:
             return self.tables[0] if self.tables else None
         return next((t for t in self.tables if not t.model_fields[self.tag].is_required()), None)
 
-    def chosen(self, value: Any) -> type[Part] | None:
+    def chosen(self, value: object) -> type[Part] | None:
         """The table that `value` is meant to be, None if it does not say."""
         if not isinstance(value, dict):
             return None
@@ -75,7 +76,7 @@ def whole(table: type[Part]) -> Form:
     return Form(table, (table,))
 
 
-def _form(annotation: Any, description: str) -> Form:
+def _form(annotation: object, description: str) -> Form:
     tables: list[type[Part]] = []
     lists: list[tuple[Any, bool]] = []
     for kind, metadata in branches(annotation):
@@ -93,7 +94,7 @@ def _form(annotation: Any, description: str) -> Form:
     )
 
 
-def branches(annotation: Any, metadata: tuple = ()) -> list[tuple[Any, tuple]]:
+def branches(annotation: object, metadata: tuple = ()) -> list[tuple[Any, tuple]]:
     """The kinds of a union, nested ones included, each with what was annotated to it; None left out."""
     if get_origin(annotation) is Annotated:
         kind, *more = get_args(annotation)
@@ -103,7 +104,7 @@ def branches(annotation: Any, metadata: tuple = ()) -> list[tuple[Any, tuple]]:
     return [] if annotation is NoneType else [(annotation, metadata)]
 
 
-def flat(metadata: Any) -> list:
+def flat(metadata: Iterable) -> list:
     """Metadata, those inside a Field(…) included."""
     return [m for entry in metadata for m in (entry.metadata if isinstance(entry, FieldInfo) else [entry])]
 

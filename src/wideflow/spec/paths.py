@@ -8,7 +8,6 @@ that is not of letters, digits, _ and - is quoted.
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 Path = tuple[str | int, ...]
 
@@ -16,7 +15,7 @@ _BARE = re.compile(r"[^\W]+(-\w+)*")
 _PART = re.compile(r"""\s*(?:("(?:[^"\\]|\\.)*")|'([^']*)'|([^."'\[\]]+))((?:\[\d+\])*)\s*(\.|$)""")
 
 
-def called(element: Any) -> str | None:
+def called(element: object) -> str | None:
     """What an element of a list of tables is called: its name, else its method."""
     if not isinstance(element, dict):
         return None
@@ -25,12 +24,12 @@ def called(element: Any) -> str | None:
     )
 
 
-def dotted(path: Path, data: Any = None) -> str:
+def dotted(path: Path, data: object = None) -> str:
     """The name of the place `path` of `data`."""
     return ".".join(_parts(path, data))
 
 
-def _parts(path: Path, data: Any) -> Iterator[str]:
+def _parts(path: Path, data: object) -> Iterator[str]:
     for key in path:
         inside = data if isinstance(data, dict | list) else {}
         if isinstance(key, int):

@@ -1,66 +1,18 @@
 """The problem: law of x, target, neuron, loss."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from .base import Count, Dimension, NotNegative, Number, Part, Positive, Short
+from ..vocabulary.laws import LAWS
+from ..vocabulary.losses import LOSSES
+from ..vocabulary.targets import TARGETS
+from .base import Count, NotNegative, Part, Short
+from .kinds import TYPES, Activation, Named, named_table
+from .tables import tables, union
 
-ActivationName = Literal[
-    "relu",
-    "leaky_relu",
-    "erf",
-    "tanh",
-    "sigmoid",
-    "softplus",
-    "gelu",
-    "sin",
-    "cos",
-    "identity",
-    "square",
-    "hermite",
-    "piecewise_linear",
-]
-
-
-class Activation(Short):
-    """φ by name, with its options where it has some: `"erf"`, or `{name = "hermite", degree = 3}`."""
-
-    short: ClassVar[str] = "name"
-    name: ActivationName = Field(description="which φ")
-    slope: Number | None = Field(None, description="leaky_relu: the slope for h < 0")
-    degree: Annotated[int, Field(ge=0)] | None = Field(None, description="hermite: the degree")
-    knots: list[list[Number]] | None = Field(None, description="piecewise_linear: points [x, y]")
-
-    def options(self) -> dict:
-        """What was given beside the name."""
-        return self.model_dump(exclude={"name"}, exclude_none=True)
-
-
-class GaussianX(Part):
-    """x ~ N(0, Σ) in R^d."""
-
-    law: Literal["gaussian"] = Field(description="the law of x")
-    d: Dimension = Field(description="dimension of x, a whole number or inf")
-    covariance: Positive | list[Number] | list[list[Number]] | None = Field(
-        None, description="Σ: one number, a diagonal, or a matrix; the identity by default"
-    )
-
-
-class SphereX(Part):
-    """x uniform on the sphere of radius √d."""
-
-    law: Literal["sphere"] = Field(description="the law of x")
-    d: Dimension = Field(description="dimension of x, a whole number or inf")
-
-
-class TwoGaussiansX(Part):
-    """y = ±1 with equal probability, x ~ N(0, (1 ± Δ)² I)."""
-
-    law: Literal["two_gaussians"] = Field(description="the law of (x, y)")
-    d: Dimension = Field(description="dimension of x, a whole number or inf")
-    delta: Annotated[float, Field(ge=0, lt=1)] = Field(description="Δ: how far the two classes differ")
-    subspace: Count | None = Field(None, description="the classes differ in so many coordinates alone")
+LAW_TABLES = tables(LAWS, "law", "the law of x, or of (x, y)", "X", __name__)
+TARGET_TABLES = tables(TARGETS, "kind", "what y is", "Target", __name__)
 
 
 class DatasetX(Part):
@@ -73,50 +25,27 @@ class DatasetX(Part):
     features: list[str] | None = Field(
         None, min_length=1, description="names of the columns of x; by default all but target and weights"
     )
-    target: str | list[str] = Field("y", description="name of the column of y, or several")
+    target: str | list[str] = Field(
+        "y", description="name of the column of y (numbers, or names of classes), or several"
+    )
     weights: str | None = Field(None, description="name of the column of weights of the rows")
     standardise: bool = Field(True, description="give every feature mean 0 and standard deviation 1")
     standardise_target: bool = Field(False, description="the same for y; for targets far from size 1")
+    missing: Literal["drop", "mean"] | None = Field(
+        None, description="rows with missing values: left out, or filled with means; an error by default"
+    )
 
 
-Law = Annotated[GaussianX | SphereX | TwoGaussiansX | DatasetX, Field(discriminator="law")]
+if TYPE_CHECKING:
+    Law = Any
+    Target = Any
 
+    class Loss(Named): ...
 
-class SingleIndex(Part):
-    """y = φ(⟨w*, x⟩), |w*| = 1."""
-
-    kind: Literal["single_index"] = Field(description="what y is")
-    link: Activation = Field(description="φ")
-    direction: list[Number] | None = Field(None, description="w*; the first axis by default")
-
-
-class Teacher(Part):
-    """y = Σ_j a_j φ(⟨w_j, x⟩ + b_j)."""
-
-    kind: Literal["teacher"] = Field(description="what y is")
-    w: list[list[Number]] = Field(min_length=1, description="directions w_j, one a row")
-    a: list[Number] | None = Field(None, description="output weights a_j, 1/k by default")
-    b: list[Number] | None = Field(None, description="biases b_j, none by default")
-    link: Activation = Field(default_factory=lambda: Activation(name="relu"), description="φ")
-
-
-class HermiteTarget(Part):
-    """y = He_k(⟨w*, x⟩)/√k!."""
-
-    kind: Literal["hermite"] = Field(description="what y is")
-    degree: Annotated[int, Field(ge=0)] = Field(description="k")
-    direction: list[Number] | None = Field(None, description="w*; the first axis by default")
-
-
-class PolynomialTarget(Part):
-    """y = Σ_k c_k ⟨w*, x⟩^k."""
-
-    kind: Literal["polynomial"] = Field(description="what y is")
-    coefficients: list[Number] = Field(min_length=1, description="c_0, c_1, …")
-    direction: list[Number] | None = Field(None, description="w*; the first axis by default")
-
-
-Target = Annotated[SingleIndex | Teacher | HermiteTarget | PolynomialTarget, Field(discriminator="kind")]
+else:
+    Law = union(LAW_TABLES, "law", DatasetX)
+    Target = union(TARGET_TABLES, "kind")
+    Loss = named_table("Loss", "ℓ(f, y).", "which ℓ", LOSSES, TYPES)
 
 
 class Neuron(Short):
@@ -129,14 +58,6 @@ class Neuron(Short):
         "trained", description="trained: a moves; frozen: a stays at its start; unit: a = 1"
     )
     outputs: Count = Field(1, description="number of outputs")
-
-
-class Loss(Short):
-    """ℓ(f, y)."""
-
-    short: ClassVar[str] = "name"
-    name: Literal["squared", "huber", "logistic", "cross_entropy"] = Field(description="which ℓ")
-    delta: Positive | None = Field(None, description="huber: where the parabola ends")
 
 
 class Problem(Part):

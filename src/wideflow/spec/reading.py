@@ -4,10 +4,10 @@ import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import ValidationError
 
+from .._data import Data
 from . import changes as _changes
 from .changes import Change
 from .checking import mistakes
@@ -55,7 +55,7 @@ def load(
     return Loaded(Spec.model_validate(data), document)
 
 
-def _wrong(data: dict[str, Any]) -> list[tuple[Path, str]]:
+def _wrong(data: Data) -> list[tuple[Path, str]]:
     """All that is wrong with the data."""
     extreme = _extremes(data, ())
     if extreme:
@@ -69,7 +69,7 @@ def _wrong(data: dict[str, Any]) -> list[tuple[Path, str]]:
     return []
 
 
-def _extremes(value: Any, path: Path) -> list[tuple[Path, str]]:
+def _extremes(value: object, path: Path) -> list[tuple[Path, str]]:
     """What no field can hold: whole numbers beyond 64 bits, and tables within tables without end."""
     if len(path) > _DEEPEST:
         return [(path[:4], f"nested more than {_DEEPEST} deep")]
@@ -93,7 +93,7 @@ def _decoded(text: str | bytes, source: str) -> str:
     return read.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
-def _parsed(text: str, source: str) -> dict[str, Any]:
+def _parsed(text: str, source: str) -> Data:
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -134,9 +134,7 @@ def _hint(problem: str, line: str) -> str:
     return ""
 
 
-def _made(
-    data: dict[str, Any], changes: Sequence[str], seed: int | None
-) -> tuple[list[Change], list[Mistake]]:
+def _made(data: Data, changes: Sequence[str], seed: int | None) -> tuple[list[Change], list[Mistake]]:
     """Make the changes in place; those made, and what is wrong with the others."""
     made: list[Change] = []
     failed: list[Mistake] = []

@@ -1,15 +1,23 @@
-"""Every field of a spec in one page of Markdown, from the typed model itself.
+"""Every field and word of a spec in one page of Markdown, from the typed model and the vocabulary.
 
 python -m wideflow.spec.reference > docs/spec.md
 """
 
 from pydantic_core import PydanticUndefined
 
+from ..references import REFERENCES
+from ..vocabulary.activations import ACTIVATIONS
+from ..vocabulary.laws import LAWS
+from ..vocabulary.losses import LOSSES
+from ..vocabulary.methods import METHODS
+from ..vocabulary.optimisers import OPTIMISERS
+from ..vocabulary.word import Vocabulary
 from . import forms
 from .base import Part
 from .places import Place, places
 from .words import allowed, shown
 
+_WORDS = {"Activations φ(h)": ACTIVATIONS, "Losses ℓ(f, y)": LOSSES, "Optimisers of optax": OPTIMISERS}
 _HEAD = """# Every field of a spec
 
 A spec is one TOML file. `wideflow show SPEC` prints it with all defaults filled in; `--set table.key=value`
@@ -29,11 +37,13 @@ def text() -> str:
         if place.table not in seen:
             seen[place.table] = place.name
             parts.append(_section(place))
+    parts += [_words(title, words) for title, words in _WORDS.items()]
+    parts.append(_papers())
     return "\n".join(parts)
 
 
 def _section(place: Place) -> str:
-    doc = " ".join((place.table.__doc__ or "").split())
+    doc = " ".join((place.table.__doc__ or "").split()) + _cited(place)
     lines = [
         f"## {_title(place)}",
         "",
@@ -46,6 +56,35 @@ def _section(place: Place) -> str:
         cells = [f"`{key}`", allowed(forms.of(place.table, key)), _default(field), field.description or ""]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join([*lines, ""])
+
+
+def _cited(place: Place) -> str:
+    """The papers of the method that a table is of."""
+    word = METHODS.get(forms.tag_value(place.table, place.form.tag)) if place.form.tag == "method" else None
+    return f" ({', '.join(_key(source) for source in word.sources)})" if word and word.sources else ""
+
+
+def _words(title: str, words: Vocabulary) -> str:
+    """All words of a kind with their formulas."""
+    lines = [f"## {title}", "", "| name | formula | options | papers |", "|---|---|---|---|"]
+    for word in words.values():
+        options = ", ".join(f"`{option.name}`: {option.meaning}" for option in word.options)
+        formula = f"{word.formula}; {word.about}" if word.about else word.formula
+        papers = ", ".join(map(_key, word.sources))
+        row = [f"`{word.name}`", formula, options, papers]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
+    return "\n".join([*lines, ""])
+
+
+def _papers() -> str:
+    """The papers that are cited above."""
+    listed = (METHODS, LAWS, *_WORDS.values())
+    keys = sorted({source for words in listed for word in words.values() for source in word.sources})
+    return "\n".join(["## Papers", "", *(f"- {_key(key)} {REFERENCES[key]}" for key in keys), ""])
+
+
+def _key(source: str) -> str:
+    return f"[{source}]"
 
 
 def _title(place: Place) -> str:

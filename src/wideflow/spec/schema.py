@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
+from .._data import Data
 from .base import Listed
 from .study import Spec
 
@@ -29,7 +30,7 @@ class _Generator(GenerateJsonSchema):
         return {"anyOf": [*items.get("anyOf", [items]), inner]}
 
 
-def schema() -> dict[str, Any]:
+def schema() -> Data:
     """The schema as data."""
     made = Spec.model_json_schema(schema_generator=_Generator)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_tidy(made)}
@@ -40,7 +41,7 @@ def text() -> str:
     return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
 
 
-def _tidy(value: Any) -> Any:
+def _tidy(value: object) -> Any:
     """Without null, which TOML has not, and without titles that only repeat the key."""
     if isinstance(value, list):
         return [_tidy(entry) for entry in value if entry != {"type": "null"}]
@@ -53,7 +54,7 @@ def _tidy(value: Any) -> Any:
     return kept
 
 
-def _said(key: str, entry: Any) -> bool:
+def _said(key: str, entry: object) -> bool:
     return (key == "title" and isinstance(entry, str)) or (key == "default" and entry is None)
 
 

@@ -1,58 +1,32 @@
 """Where training starts: a law of neurons, or a family of deeper networks."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import Discriminator, Field, Tag
 
-from .base import Count, NotNegative, Number, Part, Positive
-from .problem import Activation
+from ..vocabulary.marginals import MARGINALS
+from .base import Count, NotNegative, Part, Positive
+from .kinds import Activation
+from .tables import tables
+
+MARGINAL_TABLES = tables(MARGINALS, "law", "the law of each coordinate", "Law", __name__)
 
 
-class NormalLaw(Part):
-    """N(mean, sd²) for each coordinate."""
-
-    law: Literal["normal"] = Field(description="the law of each coordinate")
-    mean: Number = Field(0.0, description="mean")
-    sd: NotNegative = Field(1.0, description="standard deviation")
-
-
-class UniformLaw(Part):
-    """Uniform on [low, high] for each coordinate."""
-
-    law: Literal["uniform"] = Field(description="the law of each coordinate")
-    low: Number = Field(-1.0, description="lower end")
-    high: Number = Field(1.0, description="upper end")
-
-
-class SignsLaw(Part):
-    """±scale, each with probability ½."""
-
-    law: Literal["signs"] = Field(description="the law of each coordinate")
-    scale: Number = Field(1.0, description="the value that is taken with either sign")
-
-
-class ConstantLaw(Part):
-    """Always the same value."""
-
-    law: Literal["constant"] = Field(description="the law of each coordinate")
-    value: Number = Field(0.0, description="the value")
-
-
-def _which(value: Any) -> str | None:
+def _which(value: object) -> str | None:
     if isinstance(value, dict):
         given = value.get("law")
         return given if isinstance(given, str) else "normal"
     return getattr(value, "law", "number")
 
 
-Marginal = Annotated[
-    Annotated[NotNegative, Tag("number")]
-    | Annotated[NormalLaw, Tag("normal")]
-    | Annotated[UniformLaw, Tag("uniform")]
-    | Annotated[SignsLaw, Tag("signs")]
-    | Annotated[ConstantLaw, Tag("constant")],
-    Discriminator(_which),
-]
+if TYPE_CHECKING:
+    Marginal = Any
+else:
+    _tagged = [Annotated[table, Tag(name)] for name, table in MARGINAL_TABLES.items()]
+    Marginal = Annotated[
+        Union[(Annotated[NotNegative, Tag("number")], *_tagged)],
+        Discriminator(_which),
+    ]
 
 
 class ParticlesStart(Part):
@@ -99,7 +73,7 @@ class CNNStart(Part):
     centred: bool = Field(False, description="train f − f₀, which is 0 at the start")
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     given = value.get("kind", "particles") if isinstance(value, dict) else getattr(value, "kind", "particles")
     return given if isinstance(given, str) else "particles"
 

@@ -1,9 +1,10 @@
 """The whole of a spec."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from ..verdicts import Question
 from .base import Count, NotNegative, Number, Part, Positive
 from .dynamics import Dynamics
 from .problem import Problem
@@ -38,7 +39,7 @@ class Auto(Part):
     way: Literal["auto"] = Field("auto", description="how E over (x, y) is taken")
 
 
-def _way(value: Any) -> str:
+def _way(value: object) -> str:
     given = value.get("way", "auto") if isinstance(value, dict) else getattr(value, "way", "auto")
     return given if isinstance(given, str) else "auto"
 
@@ -101,7 +102,9 @@ class Observe(Part):
     test: Annotated[int, Field(ge=0, le=100_000)] = Field(
         512, description="points at which networks are compared"
     )
-    norms: list[Literal["second_moment", "path_norm"]] = Field([], description="further numbers to follow")
+    norms: list[Literal["second_moment", "path_norm", "mass"]] = Field(
+        [], description="further numbers to follow"
+    )
     snapshots: bool = Field(False, description="keep the whole state at every time (large folders)")
 
 
@@ -110,6 +113,9 @@ class Spec(Part):
 
     title: str = Field("", max_length=200, description="the headline of the report")
     about: str = Field("", description="what it teaches, in a few sentences")
+    question: Question | None = Field(
+        None, description="what the verdict answers; chosen by the dynamics by default"
+    )
     seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(0, description="seed i of a method is seed + i")
     precision: Literal["float32", "float64"] = Field(
         "float32", description="of networks (a limit is in float64)"

@@ -28,7 +28,7 @@ def choices(form: Form) -> list[str]:
     return [word for kind in kinds for word in get_args(kind) if isinstance(word, str)] + inside
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as it would stand in the file, shortened."""
     if isinstance(value, dict):
         return "a table" if value else "an empty table"
@@ -48,11 +48,11 @@ def _list(values: list) -> str:
     return "[" + ", ".join(map(shown, values)) + "]"
 
 
-def _long(value: Any) -> bool:
+def _long(value: object) -> bool:
     return isinstance(value, dict | list) or (isinstance(value, str) and len(value) > 20)
 
 
-def _is_table(kind: Any) -> bool:
+def _is_table(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, Part)
 
 
@@ -62,7 +62,7 @@ def _tables(form: Form) -> str:
     return f"a table of {', '.join(form.tables[0].model_fields)}"
 
 
-def _kind(kind: Any, metadata: tuple, many: bool = False) -> str:
+def _kind(kind: object, metadata: tuple, many: bool = False) -> str:
     said = next((m.text for m in metadata if isinstance(m, Said)), None)
     if said is not None:
         return said
@@ -79,7 +79,7 @@ def _kind(kind: Any, metadata: tuple, many: bool = False) -> str:
     return _number(kind, metadata, many)
 
 
-def _number(kind: Any, metadata: tuple, many: bool) -> str:
+def _number(kind: object, metadata: tuple, many: bool) -> str:
     signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
     limits = {name: _limit(metadata, name) for name in signs}
     range_ = " and ".join(f"{signs[name]} {limit}" for name, limit in limits.items() if limit is not None)
@@ -89,7 +89,7 @@ def _number(kind: Any, metadata: tuple, many: bool) -> str:
     return f"{noun if many else 'a ' + noun} {range_}".strip() + (" or inf" if infinite else "")
 
 
-def _list_of(item: Any, metadata: tuple, many: bool) -> str:
+def _list_of(item: object, metadata: tuple, many: bool) -> str:
     if Listed in metadata:
         one = " or ".join("a table" if _is_table(k) else _kind(k, m) for k, m in branches(item))
         return f"{one}, or a list of such"

@@ -15,7 +15,7 @@ def written(spec: Spec) -> str:
     return tomli_w.dumps(_ordered(spec.model_dump(exclude_none=True)))
 
 
-def _ordered(value: Any) -> Any:
+def _ordered(value: object) -> Any:
     if isinstance(value, dict):
         keys = sorted(value, key=lambda key: _FIRST.index(key) if key in _FIRST else len(_FIRST))
         return {key: _ordered(value[key]) for key in keys}

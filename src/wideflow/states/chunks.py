@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from ..problems.nodes import Nodes
@@ -18,7 +18,7 @@ _ROWS, _LONG_ROWS, _MOST_ROWS = 64, 512, 1024
 NEURONS = 8192  # a block of neurons, where even _ROWS rows of all of them are too much
 
 
-def chunk_rows(m: int, n: int, d: int, dtype: Any) -> int:
+def chunk_rows(m: int, n: int, d: int, dtype: DTypeLike) -> int:
     """Rows of m to take at once against n neurons in R^d, in equal chunks."""
     row = n * jnp.dtype(dtype).itemsize
     least = _ROWS if d < 512 else _LONG_ROWS
@@ -27,7 +27,7 @@ def chunk_rows(m: int, n: int, d: int, dtype: Any) -> int:
     return min(m, 8 * math.ceil(m / chunks / 8))
 
 
-def is_wide(n: int, dtype: Any) -> bool:
+def is_wide(n: int, dtype: DTypeLike) -> bool:
     """Whether so many neurons must be taken in blocks."""
     return n * _ROWS * jnp.dtype(dtype).itemsize > _MOST_HIDDEN
 

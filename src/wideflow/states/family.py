@@ -4,24 +4,50 @@ and the kernels of n = ∞ come from the same layers."""
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Any
+from functools import cached_property
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .._checks import count, fits, positive
 from .._checks import key as check_key
+from .._typing import Scalar, TypeIs
 from ..parametrisations import Parametrisation, named
+from ..problems.activations import Activation
 from ..problems.activations import activation as as_activation
-from .layers import AveragePool, Conv, Dense, Elementwise, Flatten, GlobalAverage, Layer, Shape
-from .network import Network, Weights
+from ..store.registry import recorded
+from .layers import (
+    AbstractLayer,
+    AbstractStep,
+    AbstractWeighted,
+    AveragePool,
+    Conv,
+    Dense,
+    Elementwise,
+    Flatten,
+    GlobalAverage,
+    Shape,
+    Weights,
+)
+from .network import Network
+from .replicas import replica_keys, stack
 
 _DEEPEST = 1000
 
 
+class Site(NamedTuple):
+    """One weight matrix of a network: its layer, and the shapes that enter and leave it."""
+
+    layer: AbstractWeighted
+    inputs: Shape
+    outputs: Shape
+
+
+@recorded
 @dataclass(frozen=True)
 class Family:
     """Networks of one architecture at every width n.
@@ -33,10 +59,15 @@ class Family:
     in front of W; elsewhere it is in front.
 
     - `inputs`: the shape of one x, (d,) or (height, width, channels).
-    - `bias`: standard deviation of the biases at the start; None for a network without."""
+    - `bias`: standard deviation of the biases at the start; None for a network without.
+
+    >>> phi = wf.layers.Elementwise(wf.activation("relu"))
+    >>> family = wf.Family((3,), (wf.layers.Dense(), phi, wf.layers.Dense(2)))
+    >>> family.sample(key, 4)(jnp.ones((5, 3))).shape
+    (5, 2)"""
 
     inputs: Shape
-    layers: tuple[Layer, ...]
+    layers: tuple[AbstractLayer, ...]
     gain: float = 1.0
     bias: float | None = None
     input_scale: str = "start"
@@ -49,24 +80,30 @@ class Family:
             positive("bias", self.bias, zero=True)
         if self.input_scale not in ("start", "front"):
             raise ValueError(f'input_scale must be "start" or "front", got {self.input_scale!r}.')
-        weighted = [layer for layer in self.layers if isinstance(layer, Dense | Conv)]
-        if len(weighted) < 2 or not isinstance(self.layers[-1], Dense) or self.layers[-1].units is None:
+        wrong = [layer for layer in self.layers if not isinstance(layer, AbstractLayer)]
+        if wrong or self.depth < 1 or self.layers[-1].outputs is None:
             raise ValueError(
                 "A family of networks needs at least one hidden layer and ends with Dense(outputs), got "
                 f"{self.layers!r}."
             )
-        self.shapes(4)  # raises where two layers do not fit
+        for n in (4, 5):  # raises where two layers do not fit; at one width they may by chance
+            self.shapes(n)
+
+    @cached_property
+    def steps(self) -> tuple[AbstractStep, ...]:
+        """All layers, with blocks taken apart."""
+        return tuple(step for layer in self.layers for step in layer.steps())
 
     @property
     def depth(self) -> int:
         """L, the number of hidden layers with weights."""
-        return sum(isinstance(layer, Dense | Conv) for layer in self.layers) - 1
+        return sum(step.as_weighted() is not None for step in self.steps) - 1
 
     @property
     def outputs(self) -> int:
-        last = self.layers[-1]
-        assert isinstance(last, Dense) and last.units is not None
-        return last.units
+        outputs = self.layers[-1].outputs
+        assert outputs is not None  # as __post_init__ has seen
+        return outputs
 
     @property
     def d(self) -> int:
@@ -74,20 +111,29 @@ class Family:
         return math.prod(self.inputs)
 
     def shapes(self, n: int) -> list[Shape]:
-        """The shape that each layer takes in, and that of the output."""
-        return list(accumulate(self.layers, lambda shape, layer: layer.shape(shape, n), initial=self.inputs))
+        """The shape that each of the `steps` takes in, and that of the output."""
+        stack: tuple[Shape, ...] = (self.inputs,)
+        shapes = [self.inputs]
+        for step in self.steps:
+            stack = step.pass_shapes(stack, n)
+            shapes.append(stack[-1])
+        return shapes
+
+    def sites(self, n: int) -> list[Site]:
+        """The weight layers, in the order of the parametrisation's rows."""
+        shapes = self.shapes(n)
+        weighted = [(i, step.as_weighted()) for i, step in enumerate(self.steps)]
+        return [Site(layer, shapes[i], shapes[i + 1]) for i, layer in weighted if layer is not None]
 
     def weight_shapes(self, n: int) -> list[Shape]:
         """The shape of W in each weight layer."""
-        pairs = zip(self.layers, self.shapes(n), strict=False)
-        return [layer.weight_shape(s, n) for layer, s in pairs if isinstance(layer, Dense | Conv)]
+        return [site.layer.weight_shape(site.inputs, n) for site in self.sites(n)]
 
     def constants(self) -> list[float]:
         """gain/√k_l of each weight layer; k_l is its fan-in at width 1."""
-        fans = [math.prod(shape[:-1]) for shape in self.weight_shapes(1)]
-        return [self.gain / math.sqrt(fan) for fan in fans]
+        return [self.gain / math.sqrt(site.layer.fan_in(site.inputs, 1)) for site in self.sites(1)]
 
-    def multipliers(self, parametrisation: Parametrisation, n: int) -> list[float]:
+    def multipliers(self, parametrisation: Parametrisation, n: int) -> list[Scalar]:
         """What stands before W x in each weight layer, n^−a_l g_l."""
         factors = [parametrisation.multiplier(i, n) for i in range(self.depth + 1)]
         fixed = self.constants()
@@ -95,9 +141,9 @@ class Family:
             fixed[0] = 1.0
         return [f * c for f, c in zip(factors, fixed, strict=True)]
 
-    def deviations(self, parametrisation: Parametrisation, n: int) -> list[float]:
+    def deviations(self, parametrisation: Parametrisation, n: int) -> list[Scalar]:
         """The standard deviation of the entries of W in each weight layer, n^−b_l s_l."""
-        sds = [parametrisation.sd(i, n) for i in range(self.depth + 1)]
+        sds: list[Scalar] = [parametrisation.sd(i, n) for i in range(self.depth + 1)]
         if self.input_scale == "start":
             sds[0] *= self.constants()[0]
         return sds
@@ -111,11 +157,17 @@ class Family:
         alpha: float = 1.0,
         centred: bool = False,
         optimiser: str = "sgd",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
+        replicas: int | None = None,
     ) -> Network:
         """A network of width n at its random start; layer l depends on (key, l). `centred=True` trains
         F = α(f − f₀), which is 0 at the start. `optimiser="adam"` where it will be trained by Adam: the
-        rates of a parametrisation by name differ for it."""
+        rates of a parametrisation by name differ for it. `replicas=R` draws R networks along a leading axis,
+        to be moved as one; replica r is `sample(fold_in(key, r), n)`."""
+        if replicas is not None:
+            keys = replica_keys(check_key("key", key), count("replicas", replicas))
+            how = {"alpha": alpha, "centred": centred, "optimiser": optimiser, "dtype": dtype}
+            return stack([self.sample(one, n, parametrisation, **how) for one in keys])  # type: ignore[arg-type]
         n, parametrisation = count("n", n), named(parametrisation, self.depth, optimiser)
         dtype = jnp.result_type(float) if dtype is None else jnp.dtype(dtype)
         shapes = self.weight_shapes(n)
@@ -134,16 +186,16 @@ class Family:
         return Network(tuple(parts), self, n, parametrisation, alpha=alpha, centred=centred)
 
     def __repr__(self) -> str:
-        given = {
+        changed = {
             "gain": self.gain != 1,
             "bias": self.bias is not None,
             "input_scale": self.input_scale != "start",
         }
-        more = "".join(f", {name}={getattr(self, name)!r}" for name, told in given.items() if told)
+        more = "".join(f", {name}={getattr(self, name)!r}" for name, shown in changed.items() if shown)
         return f"Family({'×'.join(map(str, self.inputs))} → {' → '.join(map(str, self.layers))}{more})"
 
 
-def _deep(name: str, depth: Any) -> int:
+def _deep(name: str, depth: int) -> int:
     """`depth`, if a network of so many layers can be compiled: the programs grow with each of them."""
     if count(name, depth) > _DEEPEST:
         raise ValueError(f"{name} must be a whole number from 1 to {_DEEPEST}, got {depth}.")
@@ -153,7 +205,7 @@ def _deep(name: str, depth: Any) -> int:
 def MLP(  # noqa: N802
     d: int,
     depth: int = 1,
-    activation: Any = "relu",
+    activation: str | Activation = "relu",
     *,
     outputs: int = 1,
     gain: float = 1.0,
@@ -163,7 +215,10 @@ def MLP(  # noqa: N802
     """f(x) = W_{L+1} φ(W_L … φ(W_1 x)): `depth` = L hidden layers of n units each, φ the `activation`.
 
     `outputs` values of f; `gain`, `bias` (standard deviation at the start, None for none) and `input_scale`
-    as in `wf.Family`."""
+    as in `wf.Family`.
+
+    >>> wf.MLP(3, depth=2, outputs=2).sample(key, 4, "mup")(jnp.ones((5, 3))).shape
+    (5, 2)"""
     depth, phi = _deep("MLP(depth)", depth), as_activation(activation)
     hidden = (Dense(), Elementwise(phi)) * depth
     layers = (*hidden, Dense(count("MLP(outputs)", outputs)))
@@ -173,7 +228,7 @@ def MLP(  # noqa: N802
 def CNN(  # noqa: N802
     inputs: Sequence[int],
     depth: int = 1,
-    activation: Any = "relu",
+    activation: str | Activation = "relu",
     *,
     window: int = 3,
     stride: int = 1,
@@ -187,7 +242,10 @@ def CNN(  # noqa: N802
 ) -> Family:
     """`depth` convolutions with n channels, each followed by φ and, where `pool` (one for all, or one each)
     is above 1, by an average over windows; then `head` "flatten" or "average" (over all positions), and a
-    dense output. `inputs` is (height, width, channels); x may come as images or as rows of their numbers."""
+    dense output. `inputs` is (height, width, channels); x may come as images or as rows of their numbers.
+
+    >>> wf.CNN((4, 4, 1), depth=1, head="average").sample(key, 4)(jnp.ones((2, 4, 4, 1))).shape
+    (2,)"""
     depth, phi = _deep("CNN(depth)", depth), as_activation(activation)
     if np.ndim(inputs) != 1:
         raise ValueError(
@@ -197,12 +255,17 @@ def CNN(  # noqa: N802
     pools = [pool] * depth if isinstance(pool, int) else list(pool)
     if len(pools) != depth:
         raise ValueError(f"CNN(pool) must be one number or {depth}, one for each convolution, got {pool!r}.")
-    heads: dict[str, Layer] = {"flatten": Flatten(), "average": GlobalAverage()}
+    heads: dict[str, AbstractLayer] = {"flatten": Flatten(), "average": GlobalAverage()}
     if head not in heads:
         raise ValueError(f'CNN(head) must be "flatten" or "average", got {head!r}.')
-    layers: list[Layer] = []
+    layers: list[AbstractLayer] = []
     for side in pools:
         layers += [Conv(window, None, stride, padding), Elementwise(phi)]
         layers += [AveragePool(side)] if count("CNN(pool)", side) > 1 else []
     layers += [heads[head], Dense(count("CNN(outputs)", outputs))]
     return Family(shape, tuple(layers), gain, bias, input_scale)
+
+
+def is_family(value: object) -> TypeIs[Family]:
+    """Whether a start is layers without a width."""
+    return isinstance(value, Family)

@@ -1,34 +1,41 @@
 """A measure of neurons as a density on a grid."""
 
 import math
-from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
+from numpy.typing import ArrayLike
 
-from .._checks import count, finite, nearest
+from .._checks import count, finite, is_traced, nearest
 from .._checks import key as check_key
+from .._typing import DType, TypeIs
 from ..problems.neurons import AbstractNeuron
+from ..store.registry import assembled, must_be, recorded
+from .measure import AbstractMeasure, EntropyEstimate
 from .particles import Particles
-from .trainable import half_square
 
 MOST_AXES = 3
+_TINY = 1e-300
 
 
-class GridDensity(eqx.Module):
+class GridDensity(AbstractMeasure):
     """ρ with the constant density mass_c / volume on each cell c of a box low ≤ θ ≤ high, D = 1, 2 or 3, and
     the network f(x; ρ) = α Σ_c mass_c σ*(x; θ_c), θ_c the centre of the cell.
 
     All cells have the same size. Functionals of ρ are taken at the centres, which is of second order in the
-    cell's size. Made by `wf.on_grid`."""
+    cell's size. Made by `wf.on_grid`.
 
+    >>> rho = wf.GridDensity([0.25, 0.5, 0.25], -1.5, 1.5, neuron=unit)
+    >>> rho.theta.ravel(), rho.weights
+    (Array([-1.,  0.,  1.], dtype=float64), Array([0.25, 0.5 , 0.25], dtype=float64))"""
+
+    shared = ("low", "high", "neuron")
     mass: Float[Array, "..."]
     low: Float[Array, " D"]
     high: Float[Array, " D"]
-    alpha: Float[Array, ""]
+    alpha: Float[Array, "*r"]
     neuron: AbstractNeuron
 
     def __init__(self, mass, low, high, *, neuron, alpha=1.0):
@@ -43,7 +50,7 @@ class GridDensity(eqx.Module):
                 f"GridDensity(mass) must have from {fewest} to {MOST_AXES} axes of 2 cells or more, one for "
                 f"each coordinate of θ, got shape {mass.shape}."
             )
-        if not isinstance(mass, jax.core.Tracer):
+        if not is_traced(mass):
             _check_mass(np.asarray(mass))
         self.mass, self.neuron = mass, neuron
         self.low, self.high = jnp.asarray(low, mass.dtype), jnp.asarray(high, mass.dtype)
@@ -56,7 +63,7 @@ class GridDensity(eqx.Module):
     @property
     def D(self) -> int:  # noqa: N802 (theory's name)
         """Dimension of θ."""
-        return self.mass.ndim
+        return self.low.shape[0]
 
     @property
     def n(self) -> int:
@@ -64,7 +71,7 @@ class GridDensity(eqx.Module):
         return math.prod(self.mass.shape)
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:  # type: ignore[override]
         return self.mass.dtype
 
     @property
@@ -87,24 +94,24 @@ class GridDensity(eqx.Module):
         i = self.index(i)
         return self.low[i] + (jnp.arange(self.mass.shape[i]) + 0.5).astype(self.dtype) * self.widths[i]
 
-    def edges(self, i: int | str) -> Float[Array, " N+1"]:
+    def edges(self, i: int | str) -> Float[Array, " ends"]:
         """Ends of the cells along axis i."""
         i = self.index(i)
         return self.low[i] + jnp.arange(self.mass.shape[i] + 1).astype(self.dtype) * self.widths[i]
 
     @property
-    def theta(self) -> Float[Array, "n D"]:
+    def theta(self) -> Float[Array, "n D"]:  # type: ignore[override]
         """Centres of all cells, the last axis fastest."""
         axes = jnp.meshgrid(*(self.axis(i) for i in range(self.D)), indexing="ij")
         return jnp.stack([v.ravel() for v in axes], axis=1)
 
     @property
-    def weights(self) -> Float[Array, " n"]:
+    def weights(self) -> Float[Array, " n"]:  # type: ignore[override]
         """Masses of all cells, in the order of `theta`."""
         return self.mass.ravel()
 
     @property
-    def parts(self) -> Any:
+    def parts(self) -> PyTree:
         """The centres in the neuron's parts."""
         return self.neuron.unpack(self.theta)
 
@@ -120,12 +127,27 @@ class GridDensity(eqx.Module):
 
     def __call__(self, x: Float[Array, "m d"]) -> Array:
         """f(x; ρ) on the rows of x."""
+        if self.replicas is not None:
+            return jax.vmap(lambda one: one(x), in_axes=(self.axes(),))(self)
         return self.particles(x)
 
-    def second_moment(self) -> Float[Array, ""]:
-        """½∫|θ|²dρ over the trained coordinates."""
-        each = lambda parts: half_square(parts, self.neuron.trained(parts))
-        return jnp.sum(self.weights * jax.vmap(each, in_axes=-1)(self.parts))
+    @property
+    def has_density(self) -> bool:
+        return True
+
+    def with_weights(self, weights: Array) -> "GridDensity":
+        return self.with_mass(weights.reshape(self.mass.shape))
+
+    def log_density(self, theta: Array) -> Array:
+        places = jnp.floor((jnp.asarray(theta) - self.low) / self.widths).astype(int)
+        cells = tuple(jnp.clip(places[:, i], 0, n - 1) for i, n in enumerate(self.mass.shape))
+        return _log(self.density[cells])
+
+    def coordinate_entropy(self, neighbours: int | None = None) -> Array:
+        return -jnp.sum(self.mass * _log(self.density))
+
+    def entropy_estimate(self, neighbours: int | None = None) -> EntropyEstimate:
+        return EntropyEstimate(float(self.coordinate_entropy()), 0.0)
 
     def mean(self) -> Float[Array, " D"]:
         """∫θ dρ."""
@@ -153,7 +175,7 @@ class GridDensity(eqx.Module):
 
     def with_mass(self, mass: Array) -> "GridDensity":
         """The same grid with other masses; nothing is checked anew."""
-        return eqx.tree_at(lambda rho: rho.mass, self, mass)
+        return self._with(mass=mass)
 
     def boundary_mass(self) -> Float[Array, ""]:
         """Mass in the outermost cells of the trained axes, where ρ would leave the box if it could. Radii end
@@ -180,10 +202,11 @@ class GridDensity(eqx.Module):
         return Particles(self.theta[cells] + shift * self.widths, alpha=self.alpha, neuron=self.neuron)
 
 
-Measure = Particles | GridDensity  # of neurons
+def _log(density: Array) -> Array:
+    return jnp.log(jnp.maximum(density, _TINY if density.dtype == jnp.float64 else 1e-37))
 
 
-def box(low: Any, high: Any, axes: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def box(low: ArrayLike, high: ArrayLike, axes: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The corners of a box as vectors; one number stands for all axes."""
     low, high = (finite(f"grid {name}", v).astype(float) for name, v in (("low", low), ("high", high)))
     axes = max(low.size, high.size) if axes is None else axes
@@ -205,3 +228,23 @@ def _check_mass(mass: np.ndarray) -> None:
             f"GridDensity(mass) must be >= 0 and sum to 1; the sum is {total:.6g}, the least "
             f"{mass.min():.3g}. Try mass / mass.sum()."
         )
+
+
+def _rebuilt(mass: Array, low: Array, high: Array, alpha: Array, neuron: AbstractNeuron) -> GridDensity:
+    """As it was stored, with any replica axes in front."""
+    D = low.shape[-1]
+    if high.shape != low.shape or not 1 <= D <= min(mass.ndim, MOST_AXES) or neuron.size(1) > D:
+        shapes = f"{mass.shape}, {low.shape}, {high.shape}"
+        raise ValueError(
+            f"a density needs mass, low and high of as many axes as θ has coordinates, got {shapes}."
+        )
+    must_be("neuron", neuron, AbstractNeuron)
+    return assembled(GridDensity)(mass=mass, low=low, high=high, alpha=alpha, neuron=neuron)
+
+
+recorded(GridDensity, build=_rebuilt)
+
+
+def is_grid(state: object) -> TypeIs[GridDensity]:
+    """Whether a state is a density on cells."""
+    return isinstance(state, GridDensity)

@@ -3,28 +3,29 @@
 import itertools
 import math
 import warnings
-from typing import Any
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._checks import count, fits
 from ..problems.gauss import gauss_legendre
 from ..problems.neurons import AbstractNeuron
 from .grid import MOST_AXES, GridDensity, box
-from .particles import Particles
-from .starts import Law
+from .particles import Particles, is_cloud
+from .starts import Law, is_law
 
 _LOST = 1e-6  # mass outside the box that is worth a warning
 _WITHIN = 4  # Gauss nodes in a cell, along each axis
 
 
 def on_grid(
-    source: Any,
-    low: Any,
-    high: Any,
-    cells: Any,
+    source: object,
+    low: ArrayLike,
+    high: ArrayLike,
+    cells: ArrayLike,
     *,
     neuron: AbstractNeuron | None = None,
     alpha: float | None = None,
@@ -32,7 +33,11 @@ def on_grid(
     """`source` as a density on so many cells between the corners `low` and `high` (numbers or one for each
     axis): a `wf.Law` by its distribution functions, exactly; `wf.Particles` as a histogram; or a function
     ρ(θ) of one θ ∈ R^D (any factor; it needs `neuron`), integrated over each cell by Gauss nodes. What lies
-    outside the box is left out, with a warning, and the rest divided by its sum."""
+    outside the box is left out, with a warning, and the rest divided by its sum.
+
+    >>> rho = wf.on_grid(wf.init(line, theta=1.0), -6.0, 6.0, cells=16)
+    >>> rho.weights.shape, float(rho.weights.sum().round(12))
+    ((16,), 1.0)"""
     given = getattr(source, "neuron", None) if neuron is None else neuron
     D = getattr(source, "D", None) or max(np.size(low), np.size(high), np.size(cells))
     if not isinstance(D, int) or D > MOST_AXES:
@@ -43,9 +48,9 @@ def on_grid(
     shape = tuple(count("on_grid(cells)", v, least=2) for v in np.broadcast_to(cells, (D,)))
     fits(f"A grid of {shape} cells", 64.0 * math.prod(shape), "Use fewer cells.")
     edges = [np.linspace(a, b, n + 1) for a, b, n in zip(low, high, shape, strict=True)]
-    if isinstance(source, Law):
+    if is_law(source):
         mass = _of_law(source, edges)
-    elif isinstance(source, Particles):
+    elif is_cloud(source):
         mass = _of_particles(source, edges)
     elif callable(source):
         mass = _of_function(source, edges)
@@ -53,7 +58,7 @@ def on_grid(
         raise ValueError(
             f"on_grid(source) must be a wf.Law, wf.Particles or a density function, got {source!r}."
         )
-    total, known = mass.sum(), not callable(source) or isinstance(source, Particles)
+    total, known = mass.sum(), not callable(source) or is_cloud(source)
     if not total > 0 or not np.isfinite(total):
         raise ValueError(f"There is no mass in the box from {low} to {high}: choose another one.")
     if known and total < 0.5:
@@ -83,7 +88,7 @@ def _of_particles(rho: Particles, edges: list[np.ndarray]) -> np.ndarray:
     return np.histogramdd(np.asarray(rho.theta), edges, weights=np.asarray(rho.weights))[0]
 
 
-def _of_function(fn: Any, edges: list[np.ndarray]) -> np.ndarray:
+def _of_function(fn: Callable, edges: list[np.ndarray]) -> np.ndarray:
     """Means over the cells, by a product rule within each."""
     nodes, weights = gauss_legendre(_WITHIN)
     shape = tuple(len(e) - 1 for e in edges)

@@ -9,13 +9,13 @@ from jaxtyping import Array
 from .._checks import count
 from .._checks import key as check_key
 from ..problems.neurons import Ridge
-from ..problems.problem import Problem
+from ..problems.problem import Problem, is_problem
 from ..problems.radial import RadialNeuron
-from .particles import Particles
+from .particles import Particles, is_cloud
 
 
-def _check(verb: str, problem: Any, particles: Any) -> None:
-    if not isinstance(problem, Problem) or not isinstance(particles, Particles):
+def _check(verb: str, problem: object, particles: object) -> None:
+    if not is_problem(problem) or not is_cloud(particles):
         raise ValueError(
             f"{verb}(problem, particles) takes a wf.Problem and wf.Particles such as run.final, got "
             f"{type(problem).__name__} and {type(particles).__name__}."
@@ -24,7 +24,10 @@ def _check(verb: str, problem: Any, particles: Any) -> None:
 
 def reduce(problem: Problem, particles: Particles) -> Particles:
     """θ = (a, w, b) ↦ θ̄ = (a, s, r, b): s = ⟨w, signal⟩ and r_i the length of w in block i. The reduced
-    particles stand for the measure that is spread evenly over all rotations of `particles`."""
+    particles stand for the measure that is spread evenly over all rotations of `particles`.
+
+    >>> wf.reduce(problem, net).theta.shape  # (a, s, r)
+    (4, 3)"""
     _check("reduce", problem, particles)
     symmetry, parts = problem.symmetry(), particles.parts
     if symmetry.signal is None or particles.neuron != problem.neuron:
@@ -40,7 +43,11 @@ def reduce(problem: Problem, particles: Particles) -> Particles:
 def lift(problem: Problem, particles: Particles, key: Array, copies: int = 1) -> Particles:
     """θ̄ = (a, s, r, b) ↦ neurons w = Σ s_i e_i + Σ r_i ω_i in R^d, each in `copies` random directions ω_i,
     uniform on the sphere of block i. In the mean over directions it is the measure that the reduced
-    particles stand for; `reduce(problem, lift(…))` gives them back."""
+    particles stand for; `reduce(problem, lift(…))` gives them back.
+
+    >>> few = rho0.reduced().sample(key, 2)
+    >>> wf.lift(problem, few, key, copies=3).theta.shape
+    (6, 4)"""
     _check("lift", problem, particles)
     symmetry, copies = problem.symmetry(), count("copies", copies)
     if symmetry.signal is None:

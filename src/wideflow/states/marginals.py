@@ -3,23 +3,25 @@
 import abc
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .._checks import number, positive
 from ..problems.gauss import Rule, gauss_hermite, gauss_legendre, gauss_radius
+
+_REACH = 8.0  # of panels in z: the rest of a law weighs 1e-15
 
 
 class AbstractMarginal(abc.ABC):
     """Law of one coordinate of a part of θ that has `width` of them; coordinates are independent."""
 
     @abc.abstractmethod
-    def sample(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    def sample(self, key: Array, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
         """Independent draws, the coordinates of a part along the last axis."""
 
     @abc.abstractmethod
@@ -58,7 +60,7 @@ class Panels:
     in the variable z whose normal distribution function is the coordinate's level. It converges where
     a Gauss rule for the whole law does not: panels are cut where the integrand is steep."""
 
-    edges: tuple[float, ...] = tuple(np.linspace(-8.0, 8.0, 17))  # the rest of the law weighs 1e-15
+    edges: tuple[float, ...] = tuple(np.linspace(-_REACH, _REACH, 17))
     order: int = 6
 
     @property
@@ -80,6 +82,13 @@ class Panels:
         pairs = zip(self.edges[:-1], self.edges[1:], marked, strict=True)
         pieces = [np.linspace(a, b, parts + 1)[:-1] if cut else [a] for a, b, cut in pairs]
         return Panels((*(float(e) for piece in pieces for e in piece), self.edges[-1]), self.order)
+
+    def wider(self) -> "Panels":
+        """With one panel more on either side, as wide as the widest, within |z| ≤ 8: a smaller part of the
+        law is left out."""
+        width = float(np.max(np.diff(self.edges)))
+        ends = max(self.edges[0] - width, -_REACH), min(self.edges[-1] + width, _REACH)
+        return replace(self, edges=tuple(float(e) for e in np.unique([*self.edges, *ends])))
 
 
 def _set(marginal: AbstractMarginal, **checked: float) -> None:
@@ -236,13 +245,13 @@ class Uniform(AbstractMarginal):
 
 
 @dataclass(frozen=True)
-class Signs(AbstractMarginal):
+class Rademacher(AbstractMarginal):
     """±scale, each with probability ½."""
 
     scale: float = 1.0
 
     def __post_init__(self):
-        _set(self, scale=number("Signs(scale)", self.scale))
+        _set(self, scale=number("Rademacher(scale)", self.scale))
 
     def sample(self, key, shape, dtype):
         return self.scale * jax.random.rademacher(key, shape, dtype)
@@ -313,7 +322,7 @@ class Drawn(AbstractMarginal):
     def rule(self, order, width=1):
         raise ValueError(
             "A law given as a function (key, shape) has draws, but no Gauss nodes, quantiles or distribution "
-            "function: use wf.Normal, wf.Uniform, wf.Signs or wf.Constant, or sample(key, n)."
+            "function: use Normal, Uniform, Rademacher or Constant of wf.laws, or sample(key, n)."
         )
 
     def quantile(self, level, width=1):

@@ -3,31 +3,27 @@
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
+from numpy.typing import ArrayLike
 
-from .._checks import finite, positive
+from .._checks import count, finite, positive
+from .._typing import DType, TypeIs
 from ..parametrisations import ANY_DEPTH, Parametrisation, named
+from ..store.registry import assembled, must_be, recorded
 from .chunks import map_rows
-from .layers import Conv, Dense
+from .layers import Forward, Weights
 from .trainable import AbstractTrainable, Tangent
 
 if TYPE_CHECKING:
     from .family import Family
 
 _HIDDEN = 2**24  # bytes of hidden layers to hold at once: a few times the cache keeps the products large
-
-
-class Weights(NamedTuple):
-    """W (fan-in, units), or (window, window, channels in, channels) of a convolution; the bias or None."""
-
-    w: Any
-    b: Any
 
 
 class Trace(NamedTuple):
@@ -45,8 +41,9 @@ class Network(AbstractTrainable):
     Its velocity is −n^−c_l α^−2 ∇_{W_l} R, so that t = kη₀ is the time of every width and every α; decay and
     noise act per unit of that time: −λW, and noise of the size n^−b_l of the layer's own start."""
 
+    shared = ("parametrisation",)
     parts: tuple[Weights, ...]
-    alpha: Float[Array, ""]
+    alpha: Float[Array, "*r"]
     centre: tuple[Weights, ...] | None
     parametrisation: Parametrisation
     family: "Family" = eqx.field(static=True)
@@ -54,9 +51,9 @@ class Network(AbstractTrainable):
 
     def __init__(self, parts, family, n, parametrisation, *, alpha=1.0, centred=False):
         shapes = family.weight_shapes(n)
-        given = [np.shape(part[0]) for part in parts]
-        if given != shapes:
-            raise ValueError(f"A network of width {n} has weights of shapes {shapes}, got {given}.")
+        actual = [np.shape(part[0]) for part in parts]
+        if actual != shapes:
+            raise ValueError(f"A network of width {n} has weights of shapes {shapes}, got {actual}.")
         self.parts = tuple(Weights(*part) for part in parts)
         self.alpha = jnp.asarray(positive("alpha", alpha), self.parts[0].w.dtype)
         self.centre = self.parts if centred else None
@@ -64,7 +61,7 @@ class Network(AbstractTrainable):
         self.family, self.n = family, n
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:  # type: ignore[override]
         return self.parts[0].w.dtype
 
     def __repr__(self) -> str:
@@ -78,9 +75,11 @@ class Network(AbstractTrainable):
 
     def __call__(self, x: Array) -> Array:
         """F on the rows of x: (m,) for one output, (m, outputs) for more."""
+        if self.replicas is not None:
+            return jax.vmap(lambda one: one(x), in_axes=(self.axes(),))(self)
         return _predict(self, self._rows_of(x))
 
-    def trace(self, x: Array, nudges: Any = None) -> Trace:
+    def trace(self, x: Array, nudges: PyTree = None) -> Trace:
         """f and all that is computed on the way, with nudges (if given) added to the output of each weight
         layer: their derivative at 0 is the back-signal ∂f/∂h_l. All rows are held."""
         return _trace(self, self._rows_of(x), nudges)
@@ -89,7 +88,7 @@ class Network(AbstractTrainable):
         """The output h_l of every hidden weight layer, (m, units) or (m, height, width, channels)."""
         return _features(self, self._rows_of(x))
 
-    def pull(self, x: Array, signal: Array) -> Any:
+    def vjp(self, x: Array, signal: Array) -> PyTree:
         """Σ_i signal_i ∇f(x_i) times n^−c_l/α (∇F has another α)."""
         x = self._rows_of(x)
         _, back = jax.vjp(lambda parts: _raw(self, parts, x), self.parts)
@@ -99,7 +98,7 @@ class Network(AbstractTrainable):
         f, params = _raw_of(self.family, self.n), (self.parts, self.parametrisation)
         return Tangent(f, params, (self.rates(), 0.0))
 
-    def rates(self) -> Any:
+    def rates(self) -> PyTree:
         """n^−c_l of the weights, and of the biases."""
         p, n = self.parametrisation, self.n
         pairs = [(p.rate(i, n), p.bias_rate(i, n)) for i in range(len(self.parts))]
@@ -108,7 +107,7 @@ class Network(AbstractTrainable):
             for part, (rate, of_bias) in zip(self.parts, pairs, strict=True)
         )
 
-    def normal(self, key: Array) -> Any:
+    def normal(self, key: Array) -> PyTree:
         leaves, tree = jax.tree.flatten(self.parts)
         keys = jax.random.split(key, len(leaves))
         sizes = jax.tree.leaves(self._start_sizes())
@@ -118,7 +117,7 @@ class Network(AbstractTrainable):
         ]
         return jax.tree.unflatten(tree, drawn)
 
-    def _start_sizes(self) -> Any:
+    def _start_sizes(self) -> PyTree:
         p, n = self.parametrisation, self.n
         return tuple(
             Weights(p.sd(i, n), None if part.b is None else p.bias_sd(i, n))
@@ -148,11 +147,11 @@ class Network(AbstractTrainable):
         widest = max(math.prod(shape) for shape in self.family.shapes(self.n))
         return int(np.clip(_HIDDEN // (widest * self.dtype.itemsize), min(m, 16), m))
 
-    def multipliers(self) -> list[Any]:
+    def multipliers(self) -> list[PyTree]:
         """What stands before W x in each weight layer."""
         return self.family.multipliers(self.parametrisation, self.n)
 
-    def _rows_of(self, x: Any) -> Array:
+    def _rows_of(self, x: ArrayLike) -> Array:
         x = x if isinstance(x, jax.Array) else jnp.asarray(finite("A network's input x", x))
         shape = self.family.inputs
         if x.ndim < 2 or math.prod(x.shape[1:]) != self.family.d:
@@ -161,34 +160,26 @@ class Network(AbstractTrainable):
         return x.astype(self.dtype).reshape(x.shape[0], *shape)
 
 
-def _run(network: Network, parts: Any, x: Array, nudges: Any = None) -> Trace:
+def _run(network: Network, parts: PyTree, x: Array, nudges: PyTree = None) -> Trace:
     """All layers, one after the other."""
-    p, n, multipliers = network.parametrisation, network.n, network.multipliers()
-    inputs, features, i = [], [], 0
-    for layer in network.family.layers:
-        if not isinstance(layer, Dense | Conv):
-            x = layer.apply(x)
-            continue
-        inputs.append(x)
-        x = multipliers[i] * layer.apply(parts[i].w, x)
-        if parts[i].b is not None:
-            x = x + p.bias_multiplier(i, n) * parts[i].b
-        if nudges is not None:
-            x = x + nudges[i]
-        features.append(x)
-        i += 1
-    return Trace(x, tuple(inputs), tuple(features))
+    p, n = network.parametrisation, network.n
+    biases = [p.bias_multiplier(i, n) for i in range(len(parts))]
+    forward = Forward(parts, network.multipliers(), biases, nudges)
+    stack: tuple[Array, ...] = (x,)
+    for step in network.family.steps:
+        stack = step.pass_values(stack, forward)
+    return Trace(stack[-1], tuple(forward.inputs), tuple(forward.features))
 
 
-def _raw(network: Network, parts: Any, x: Array) -> Array:
+def _raw(network: Network, parts: PyTree, x: Array) -> Array:
     """f(x; parts), without α and centre; (m,) for one output."""
     f = _run(network, parts, x).f
     return f[:, 0] if network.outputs == 1 else f
 
 
 @functools.cache
-def _raw_of(family: "Family", n: int) -> Callable[[Any, Array], Array]:
-    def f(params: Any, x: Array) -> Array:
+def _raw_of(family: "Family", n: int) -> Callable[[PyTree, Array], Array]:
+    def f(params: PyTree, x: Array) -> Array:
         network = Network(params[0], family, n, params[1])
         return _raw(network, network.parts, network._rows_of(x))
 
@@ -212,5 +203,31 @@ def _features(network: Network, x: Array) -> tuple[Array, ...]:
 
 
 @eqx.filter_jit
-def _trace(network: Network, x: Array, nudges: Any) -> Trace:
+def _trace(network: Network, x: Array, nudges: PyTree) -> Trace:
     return _run(network, network.parts, x, nudges)
+
+
+def _rebuilt(parts, alpha, centre, parametrisation, family, n) -> Network:
+    """As it was stored, with any replica axes in front."""
+    shapes = family.weight_shapes(count("n", n))
+    for kept in (parts, centre):
+        for part, shape in zip(kept, shapes, strict=True) if kept is not None else ():
+            trailing = np.shape(part.w)[-len(shape) :], np.shape(part.b)[-1:]
+            if trailing != (shape, () if part.b is None else shape[-1:]):
+                raise ValueError(
+                    f"a network of width {n} has weights of shape {shape}, got {np.shape(part.w)}."
+                )
+    dtype = parts[0].w.dtype
+    exponents = jax.tree.map(
+        lambda v: jnp.asarray(v, dtype), must_be("exponents", parametrisation, Parametrisation)
+    )
+    fields = {"parts": parts, "alpha": alpha, "centre": centre, "family": family, "n": n}
+    return assembled(Network)(parametrisation=exponents, **fields)
+
+
+recorded(Network, build=_rebuilt)
+
+
+def is_network(state: object) -> TypeIs[Network]:
+    """Whether a state is a network of layers."""
+    return isinstance(state, Network)

@@ -2,27 +2,38 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
+from numpy.typing import ArrayLike
 
-from .._checks import finite
+from .._checks import finite, is_traced
+from .._data import Data
+from .._typing import DType, TypeIs
 from ..problems.neurons import AbstractNeuron
+from ..store.registry import assembled, must_be, recorded
 from .chunks import NEURONS, chunk_rows, chunked, in_blocks, is_wide, map_rows
-from .trainable import AbstractTrainable, Tangent, half_square
+from .measure import AbstractMeasure, EntropyEstimate
+from .neighbours import neighbour_entropy
+from .trainable import AbstractTrainable, Tangent
 
 
-class Particles(AbstractTrainable):
+class Particles(AbstractTrainable, AbstractMeasure):
     """ρ = Σ_j weights_j δ_{θ_j}, and the network f(x; ρ) = α ∫ σ*(x; θ) ρ(dθ) that it is.
 
     θ is kept as the neuron's parts (see `AbstractNeuron`); `particles.theta` joins them to (n, D).
-    A leading replica axis on θ and weights makes a batch of measures for `jax.vmap`."""
+    A leading replica axis on θ and weights makes many networks of it, which `wf.evolve` moves as one:
+    `law.sample(key, n, replicas=64)`. It then predicts (replicas, m).
 
-    parts: Any
+    >>> rho = wf.Particles([[1.0, 0.5, 0.0, 0.0], [-1.0, 0.0, 0.5, 0.0]], neuron=wf.Neuron("erf"))
+    >>> rho(jnp.ones((2, 3))), rho.weights
+    (Array([0., 0.], dtype=float64), Array([0.5, 0.5], dtype=float64))"""
+
+    shared = ("neuron",)
+    parts: PyTree
     weights: Float[Array, "*r n"]
     alpha: Float[Array, "*r"]
     neuron: AbstractNeuron
@@ -48,7 +59,7 @@ class Particles(AbstractTrainable):
                 f"Particles(alpha) must be one number, or have shape {theta.shape[:-2]} for theta of "
                 f"shape {theta.shape}, got {alpha.shape}."
             )
-        if not any(isinstance(v, jax.core.Tracer) for v in (theta, weights, alpha)):
+        if not any(is_traced(v) for v in (theta, weights, alpha)):
             _check_values(theta, weights, alpha)  # under jit or vmap there are no values to check
         self.parts = neuron.unpack(theta)
         self.weights = weights
@@ -56,7 +67,7 @@ class Particles(AbstractTrainable):
         self.neuron = neuron
 
     @property
-    def theta(self) -> Float[Array, "*r n D"]:
+    def theta(self) -> Float[Array, "*r n D"]:  # type: ignore[override]
         """The particles θ_j, one a row."""
         return self.neuron.pack(self.parts)
 
@@ -68,10 +79,10 @@ class Particles(AbstractTrainable):
     @property
     def D(self) -> int:  # noqa: N802 (theory's name)
         """Dimension of θ."""
-        return jax.eval_shape(self.neuron.pack, self.parts).shape[-1]
+        return sum(leaf.size for leaf in jax.tree.leaves(self.parts)) // self.weights.size
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:  # type: ignore[override]
         return self.weights.dtype
 
     def __call__(self, x: Float[Array, "m d"]) -> Array:
@@ -82,20 +93,36 @@ class Particles(AbstractTrainable):
                 f"A network's input x must have shape (m, d) with d such that θ is in R^{self.D}, got "
                 f"{x.shape}."
             )
-        if self.weights.ndim > 1:
-            raise ValueError(
-                f"A batch of measures of shape {self.weights.shape[:-1]} must be evaluated by jax.vmap."
-            )
+        if self.replicas is not None:
+            return jax.vmap(lambda one: one(x), in_axes=(self.axes(),))(self)
         return _predict(self, x)
+
+    @property
+    def cloud(self) -> "Particles":
+        return self
 
     def has_equal_weights(self) -> bool:
         """Whether all particles weigh the same, up to rounding in float32."""
-        return bool(np.ptp(self.weights) <= 1e-6 * np.max(self.weights))
+        return _are_equal(np.asarray(self.weights))
 
-    def pull(self, x, signal):
+    def padded(self, n: int) -> "Particles":
+        """The same measure with n particles: copies of the last one that weigh 0, so that networks of several
+        widths have one shape. They move, as probes do, and move nothing."""
+        more = n - self.n
+        last = lambda v: jnp.repeat(v[..., -1:], more, axis=-1)
+        parts = jax.tree.map(lambda v: jnp.concatenate([v, last(v)], axis=-1), self.parts)
+        weights = jnp.concatenate([self.weights, jnp.zeros_like(last(self.weights))], axis=-1)
+        return self._with(parts=parts, weights=weights)
+
+    def first(self, n: int) -> "Particles":
+        """The first n particles alone, with the weights that they have."""
+        parts = jax.tree.map(lambda v: v[..., :n], self.parts)
+        return self._with(parts=parts, weights=self.weights[..., :n])
+
+    def vjp(self, x, signal):
         """(1/α) Σ_i signal_i ∇σ*(x_i; θ_j): a particle's weight does not enter its own velocity."""
-        pulled = self.neuron.mix_and_pull(self.parts, x, self.weights)[1](signal)
-        return jax.tree.map(lambda v: v / self.alpha, pulled)
+        velocity = self.neuron.weighted_sum_and_vjp(self.parts, x, self.weights)[1](signal)
+        return jax.tree.map(lambda v: v / self.alpha, velocity)
 
     def tangent(self):
         """√weights_j in place of weights_j, so that K = ∫⟨∇σ*, ∇σ*⟩dρ without a division by weights."""
@@ -107,9 +134,31 @@ class Particles(AbstractTrainable):
         return self.neuron.unpack(jax.random.normal(key, shape, self.dtype))
 
     def second_moment(self):
-        """½∫|θ|²dρ over the trained coordinates."""
-        each = lambda parts: half_square(parts, self.neuron.trained(parts))
-        return jnp.sum(self.weights * jax.vmap(each, in_axes=-1)(self.parts))
+        return AbstractMeasure.second_moment(self)
+
+    @property
+    def has_density(self):
+        return False
+
+    def with_weights(self, weights):
+        return self._with(weights=weights)
+
+    def log_density(self, theta):
+        raise ValueError("Particles have no density: put them on a grid, wf.on_grid(particles, …).")
+
+    def coordinate_entropy(self, neighbours):
+        if neighbours is None:
+            raise ValueError(
+                f"{self.n} particles have no density, so that their entropy is -inf; exact is that of a "
+                "wf.GridDensity (wf.on_grid). For an estimate with an error bar ask for "
+                "wf.Entropy(neighbours=4).estimate(particles)."
+            )
+        shape = jax.ShapeDtypeStruct((), self.dtype)
+        value = lambda theta, weights: np.asarray(_entropy(theta, weights, neighbours).value, self.dtype)
+        return jax.pure_callback(value, shape, self.theta, self.weights, vmap_method="sequential")
+
+    def entropy_estimate(self, neighbours):
+        return _entropy(self.theta, self.weights, neighbours)
 
     def trained(self):
         return self.neuron.trained(self.parts)
@@ -128,11 +177,19 @@ class Particles(AbstractTrainable):
 
 
 @functools.cache
-def _mixed_by(neuron: AbstractNeuron) -> Callable[[Any, Array], Array]:
-    return lambda params, x: neuron.mix(params[0], x, params[1])
+def _mixed_by(neuron: AbstractNeuron) -> Callable[[PyTree, Array], Array]:
+    return lambda params, x: neuron.weighted_sum(params[0], x, params[1])
 
 
-def _floats(name: str, values: Any) -> Array:
+def _are_equal(weights: np.ndarray) -> bool:
+    return bool(np.ptp(weights) <= 1e-6 * np.max(weights))
+
+
+def _entropy(theta: Array, weights: Array, neighbours: int | None) -> EntropyEstimate:
+    return neighbour_entropy(np.asarray(theta), neighbours, _are_equal(np.asarray(weights)))
+
+
+def _floats(name: str, values: ArrayLike) -> Array:
     """`values` as a JAX array of their own float type, or the default one."""
     given = values if isinstance(values, jax.Array) else finite(name, values)
     return jnp.asarray(given, jnp.result_type(given, float))
@@ -166,10 +223,37 @@ def _predict(particles: Particles, x: Array) -> Array:
     if is_wide(particles.n * neuron.fan, particles.dtype):
         blocks = jax.tree.map(lambda v: in_blocks(v, NEURONS), parts)
         masses = chunked(weights, NEURONS, pad="constant")  # the copies weigh 0
-        add = lambda f, block: (f + map_rows(lambda x: neuron.mix(block[0], x, block[1]), x, NEURONS), None)
-        zero = jnp.zeros(jax.eval_shape(neuron.mix, parts, x, weights).shape, particles.dtype)
+        add = lambda f, block: (
+            f + map_rows(lambda x: neuron.weighted_sum(block[0], x, block[1]), x, NEURONS),
+            None,
+        )
+        zero = jnp.zeros(jax.eval_shape(neuron.weighted_sum, parts, x, weights).shape, particles.dtype)
         return particles.alpha * jax.lax.scan(add, zero, (blocks, masses))[0]
     rows = chunk_rows(x.shape[0], particles.n * neuron.fan, x.shape[1], particles.dtype)
     if rows < x.shape[0]:
         parts = neuron.for_chunks(parts)
-    return particles.alpha * map_rows(lambda x: neuron.mix(parts, x, weights), x, rows)
+    return particles.alpha * map_rows(lambda x: neuron.weighted_sum(parts, x, weights), x, rows)
+
+
+def _fields(rho: Particles) -> Data:
+    """θ as it is defined, whatever layout the engine prefers."""
+    return {"theta": rho.theta, "weights": rho.weights, "alpha": rho.alpha, "neuron": rho.neuron}
+
+
+def _rebuilt(theta: Array, weights: Array, alpha: Array, neuron: AbstractNeuron) -> Particles:
+    """As it was stored, with any replica axes in front."""
+    _check_size(theta.shape[-1], must_be("neuron", neuron, AbstractNeuron))
+    if theta.ndim < 2 or weights.shape != theta.shape[:-1] or alpha.shape != theta.shape[:-2]:
+        shapes = f"{theta.shape}, {weights.shape} and {alpha.shape}"
+        raise ValueError(
+            f"particles need θ (n, D), weights (n,) and one α, each replica's own, got {shapes}."
+        )
+    return assembled(Particles)(parts=neuron.unpack(theta), weights=weights, alpha=alpha, neuron=neuron)
+
+
+recorded(Particles, fields=_fields, build=_rebuilt)
+
+
+def is_cloud(state: object) -> TypeIs[Particles]:
+    """Whether a state is a cloud of neurons."""
+    return isinstance(state, Particles)

@@ -1,29 +1,31 @@
 """Laws of θ to start from: as samples, as weighted Gauss nodes, or as low-discrepancy points."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, PyTree
+from numpy.typing import ArrayLike
 
 from .._checks import count, fits, nearest, positive
 from .._checks import key as check_key
+from .._typing import TypeIs
 from ..problems.gauss import Rule, product
-from ..problems.neurons import AbstractNeuron, Neuron
-from ..problems.problem import Problem
-from ..problems.radial import RadialNeuron
+from ..problems.neurons import AbstractNeuron, is_ridge
+from ..problems.problem import Problem, is_problem
 from ..problems.symmetry import NoSymmetryError
 from .marginals import AbstractMarginal, Drawn, Isotropic, Normal, Panels, Radius
 from .particles import Particles
+from .replicas import replica_keys
 
 Orders = int | Mapping[str, int | Panels]
 
 
-def _marginal(name: str, law: Any, kind: type = Normal) -> AbstractMarginal:
+def _marginal(name: str, law: object, kind: type = Normal) -> AbstractMarginal:
     if isinstance(law, AbstractMarginal):
         return law
     if callable(law):
@@ -34,7 +36,10 @@ def _marginal(name: str, law: Any, kind: type = Normal) -> AbstractMarginal:
 
 class Law(eqx.Module):
     """A law of θ with independent parts, named by `names`, each of so many coordinates as `widths` says:
-    `sample(key, n)` makes the start of a network, `nodes(order)` that of its limit."""
+    `sample(key, n)` makes the start of a network, `nodes(order)` that of its limit.
+
+    >>> rho0.sample(key, 4).n, rho0.sample(key, 4, replicas=2).theta.shape
+    (4, (2, 4, 4))"""
 
     problem: Problem
     marginals: tuple[AbstractMarginal, ...]
@@ -54,22 +59,35 @@ class Law(eqx.Module):
             raise ValueError("In d = inf a law of θ has no draws or nodes of its own; take law.reduced().")
 
     def sample(
-        self, key: Array, n: int, alpha: float = 1.0, dtype: Any = None, *, mirrored: bool = False
+        self,
+        key: Array,
+        n: int,
+        alpha: float = 1.0,
+        dtype: DTypeLike | None = None,
+        *,
+        mirrored: bool = False,
+        replicas: int | None = None,
     ) -> Particles:
         """n independent particles with scale α. Particle j depends on (key, j) only, so a narrow
         network is the beginning of a wide one from the same key. `mirrored=True` draws half of them, and
-        takes each a second time with −a in place of a: f = 0 at the start."""
+        takes each a second time with −a in place of a: f = 0 at the start. `replicas=R` draws R networks
+        along a leading axis, to be moved as one; replica r is `sample(fold_in(key, r), n)`."""
         self._finite()
         n, dtype = count("n", n), jnp.result_type(float) if dtype is None else jnp.dtype(dtype)
         if not jnp.issubdtype(dtype, jnp.floating):
             raise ValueError(f"dtype must be a float type such as jnp.float32, got {dtype}.")
         check_key("key", key)
+        copies = 1 if replicas is None else count("replicas", replicas)
         hint = "Use fewer neurons or dtype=jnp.float32."
-        fits(f"{n} neurons in R^{self.D}", 3 * n * self.D * dtype.itemsize, hint)
-        theta = _draw(self.marginals, self.widths, key, self._half(n) if mirrored else n, dtype)
+        fits(f"{copies * n} neurons in R^{self.D}", 3 * copies * n * self.D * dtype.itemsize, hint)
+        drawn = self._half(n) if mirrored else n
+        if replicas is None:
+            theta = _draw(self.marginals, self.widths, key, drawn, dtype)
+        else:
+            theta = _draw_replicas(self.marginals, self.widths, replica_keys(key, copies), drawn, dtype)
         if mirrored:
             sign = np.repeat([-1.0 if name == "a" else 1.0 for name in self.names], self.widths)
-            theta = jnp.concatenate([theta, theta * sign.astype(dtype)])
+            theta = jnp.concatenate([theta, theta * sign.astype(dtype)], axis=-2)
         return Particles(theta, alpha=alpha, neuron=self.neuron)
 
     def _half(self, n: int) -> int:
@@ -164,7 +182,9 @@ def _rule(marginal: AbstractMarginal, order: int | Panels, width: int) -> Rule:
 
 
 @eqx.filter_jit
-def _draw(marginals: Any, widths: tuple[int, ...], key: Array, n: int, dtype: Any) -> Float[Array, "n D"]:
+def _draw(
+    marginals: PyTree, widths: tuple[int, ...], key: Array, n: int, dtype: DTypeLike
+) -> Float[Array, "n D"]:
     def particle(j):
         keys = jax.random.split(jax.random.fold_in(key, j), len(marginals))
         drawn = zip(marginals, keys, widths, strict=True)
@@ -173,19 +193,37 @@ def _draw(marginals: Any, widths: tuple[int, ...], key: Array, n: int, dtype: An
     return jax.vmap(particle)(jnp.arange(n))
 
 
-def init(problem: Problem, a: Any = None, w: Any = None, b: Any = None, theta: Any = None) -> Law:
+@eqx.filter_jit
+def _draw_replicas(
+    marginals: PyTree, widths: tuple[int, ...], keys: Array, n: int, dtype: DTypeLike
+) -> Float[Array, "r n D"]:
+    return jax.vmap(lambda key: _draw(marginals, widths, key, n, dtype))(keys)
+
+
+def init(
+    problem: Problem,
+    a: AbstractMarginal | float | Callable | None = None,
+    w: AbstractMarginal | float | Callable | None = None,
+    b: AbstractMarginal | float | Callable | None = None,
+    theta: ArrayLike | None = None,
+) -> Law:
     """The law of θ = (a, w[, b]) at time 0, with independent coordinates.
 
     A number is a standard deviation: a ~ N(0, a²), w ~ N(0, (w²/d) I), b ~ N(0, b²); by default
-    a = 1, w = 1, b = 0. A marginal (`wf.Normal(mean, sd)`, `wf.Uniform(low, high)`, `wf.Signs()`,
-    `wf.Constant(v)`) or a function (key, shape) → draws is taken for each coordinate as it is.
-    A custom neuron takes `theta` alone, for all its coordinates."""
-    if not isinstance(problem, Problem):
+    a = 1, w = 1, b = 0. A marginal (`wf.laws.Normal(mean, sd)`, `wf.laws.Uniform(low, high)`,
+    `wf.laws.Rademacher()`, `wf.laws.Constant(v)`) or a function (key, shape) → draws is taken for each
+    coordinate as it is.
+    A custom neuron takes `theta` alone, for all its coordinates.
+
+    >>> law = wf.init(problem, a=wf.laws.Rademacher(), w=2.0)
+    >>> law.sample(key, 4).theta.shape
+    (4, 4)"""
+    if not is_problem(problem):
         raise ValueError(f"init(problem) must be a wf.Problem, got {problem!r}.")
     neuron, d = problem.neuron, problem.d
-    if isinstance(neuron, RadialNeuron):
+    if not neuron.is_flat:
         raise ValueError("init(problem) takes the problem before its reduction: wf.init(problem).reduced().")
-    if not isinstance(neuron, Neuron):
+    if not is_ridge(neuron):
         if not (a is None and w is None and b is None):
             raise ValueError(
                 f"init(a, w, b) must be left out, as a custom neuron has no such parts, got a = {a}, "
@@ -208,3 +246,8 @@ def init(problem: Problem, a: Any = None, w: Any = None, b: Any = None, theta: A
     kept = [(name, law, kind, width) for name, law, kind, width in parts if width]
     marginals = tuple(_marginal(name, law, kind) for name, law, kind, _ in kept)
     return Law(problem, marginals, tuple(name for name, *_ in kept), tuple(width for *_, width in kept))
+
+
+def is_law(value: object) -> TypeIs[Law]:
+    """Whether a start is a law of θ, to be drawn from."""
+    return isinstance(value, Law)

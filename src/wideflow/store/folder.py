@@ -22,13 +22,23 @@ import numpy as np
 MANIFEST = "manifest.json"
 # What `commit` may remove: its own files and its own temporary ones, nothing that a user put there.
 _OURS = re.compile(r"(.+-[0-9a-f]{16}\.npz|manifest\.json)(\.\d+\.tmp)?")
+_FILE = re.compile(r"[^/\\]+-[0-9a-f]{16}\.npz")
 
 # The hash is of the bytes as they stand, so no other JSON writer has to agree on them.
 _SEALED = re.compile(rb'\{"sha256": "([0-9a-f]{64})",\n"record": (.*)\}\n', re.DOTALL)
 
+# What a manifest has of a file: its name, its hash, and what it holds.
+# A JSON object. This file imports no other of the package, so that a child process can load it alone.
+Data = dict[str, Any]
+Entry = Data
+
 
 class DamagedError(ValueError):
-    """A file is truncated, altered or missing."""
+    """A file is truncated, altered or missing, or does not hold what belongs there."""
+
+
+class SaveError(OSError):
+    """The disk does not take what is to be saved, and what to do."""
 
 
 class InUseError(RuntimeError):
@@ -41,7 +51,7 @@ def exists(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def held(folder: Path) -> Iterator[None]:
+def lock(folder: Path) -> Iterator[None]:
     """Keep the folder for this writer alone; the system lets go of it when the process dies."""
     make(Path(folder))
     descriptor = os.open(folder, os.O_RDONLY)
@@ -60,7 +70,7 @@ def held(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def put(folder: Path, name: str, arrays: dict[str, np.ndarray]) -> dict[str, str]:
+def put(folder: Path, name: str, arrays: dict[str, np.ndarray]) -> Entry:
     """Write arrays to a file of their own; the entry returned goes into the manifest. Nothing
     refers to the file until `commit` says so."""
     buffer = io.BytesIO()
@@ -76,22 +86,37 @@ def put(folder: Path, name: str, arrays: dict[str, np.ndarray]) -> dict[str, str
     file = f"{name}-{digest[:16]}.npz"
     make(Path(folder))
     write(Path(folder) / file, content)
-    return {"file": file, "sha256": digest}
+    return {"file": file, "sha256": digest, "holds": _listing(arrays)}
 
 
-def get(folder: Path, entry: dict[str, str]) -> dict[str, np.ndarray]:
-    """The arrays of one entry, if the file is as it was written."""
+def _listing(arrays: dict[str, np.ndarray]) -> Data:
+    """Type and shape of each array: what a file is checked against when it is read."""
+    return {key: [np.asarray(value).dtype.str, list(np.shape(value))] for key, value in arrays.items()}
+
+
+def get(folder: Path, entry: Entry) -> dict[str, np.ndarray]:
+    """The arrays of one entry, if the file is as it was written and holds what the manifest says."""
     content = verified(folder, entry)
+    path = Path(folder) / entry["file"]
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as data:
-            return {k: data[k] for k in data.files}
+            arrays = {k: data[k] for k in data.files}
     except Exception as error:  # numpy, zipfile and zlib each raise their own
-        raise DamagedError(f"{Path(folder) / entry['file']} does not hold plain arrays: {error}") from error
+        raise DamagedError(f"{path} does not hold plain arrays: {error}") from error
+    listed, actual = entry.get("holds"), _listing(arrays)
+    if listed != actual:
+        listed = listed if isinstance(listed, dict) else {}
+        names = [k for k in sorted({*listed, *actual}) if listed.get(k) != actual.get(k)]
+        raise DamagedError(f"{path} does not hold the arrays that the manifest lists: see {names[:5]}.")
+    return arrays
 
 
-def verified(folder: Path, entry: dict[str, str]) -> bytes:
+def verified(folder: Path, entry: Entry) -> bytes:
     """The content of one entry's file, if it has the hash in the manifest."""
-    path = Path(folder) / entry["file"]
+    file = entry.get("file") if isinstance(entry, dict) else None
+    if not isinstance(file, str) or not _FILE.fullmatch(file) or not isinstance(entry.get("sha256"), str):
+        raise DamagedError(f"{Path(folder) / MANIFEST} lists {str(entry)[:80]}, which is no file of arrays.")
+    path = Path(folder) / file
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -101,19 +126,19 @@ def verified(folder: Path, entry: dict[str, str]) -> bytes:
     return content
 
 
-def commit(folder: Path, record: dict[str, Any]) -> None:
+def commit(folder: Path, record: Data) -> None:
     """Make `record` the folder's manifest, all at once; files that it does not list are removed."""
     folder = Path(folder)
     make(folder)
     write(folder / MANIFEST, _serialise(record))
-    kept = {MANIFEST, *_files(record)}
+    kept = {MANIFEST, *(entry["file"] for entry in entries(record))}
     for path in folder.iterdir():
         if _OURS.fullmatch(path.name) and path.name not in kept:
             with contextlib.suppress(OSError):  # the record is in force; the next commit tries again
                 os.unlink(path)
 
 
-def read(folder: Path) -> dict[str, Any]:
+def read(folder: Path) -> Data:
     """The manifest, if it is as it was written."""
     path = Path(folder) / MANIFEST
     try:
@@ -123,22 +148,34 @@ def read(folder: Path) -> dict[str, Any]:
     sealed = _SEALED.fullmatch(content)
     if sealed is None or hashlib.sha256(sealed[2]).hexdigest().encode() != sealed[1]:
         raise DamagedError(f"{path} is damaged: its content does not have the hash that it carries.")
-    record = json.loads(sealed[2])
+    try:
+        record = json.loads(sealed[2])
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(f"{path} is not a manifest of wideflow: {error}.") from None
     if not isinstance(record, dict):
         raise DamagedError(f"{path} is not a manifest of wideflow: it holds a {type(record).__name__}.")
     return record
 
 
-def _serialise(record: dict[str, Any]) -> bytes:
+def check(folder: Path) -> str:
+    """Read all that a folder holds; the hash of its manifest, if everything is as it was written."""
+    for entry in entries(read(folder)):
+        verified(folder, entry)
+    return hashlib.sha256((Path(folder) / MANIFEST).read_bytes()).hexdigest()
+
+
+def _serialise(record: Data) -> bytes:
     text = json.dumps(record, indent=1, allow_nan=False).encode()
     return b'{"sha256": "%s",\n"record": %s}\n' % (hashlib.sha256(text).hexdigest().encode(), text)
 
 
-def _files(record: Any) -> list[str]:
-    if isinstance(record, dict):
-        entry = set(record) == {"file", "sha256"} and isinstance(record["file"], str)
-        return [record["file"]] if entry else [f for v in record.values() for f in _files(v)]
-    return [f for v in record for f in _files(v)] if isinstance(record, list) else []
+def entries(record: Any) -> Iterator[Entry]:
+    """The files that a manifest lists."""
+    if isinstance(record, dict) and set(record) == {"file", "sha256", "holds"}:
+        yield record
+    elif isinstance(record, dict | list):
+        for value in record.values() if isinstance(record, dict) else record:
+            yield from entries(value)
 
 
 def make(folder: Path) -> None:
@@ -155,7 +192,7 @@ def write_text(path: Path, text: str) -> None:
     write(path, text.encode("utf-8"))
 
 
-def write(path: Path, content: Any) -> None:
+def write(path: Path, content: bytes | memoryview) -> None:
     """Temporary file → fsync → rename → fsync of the folder: the old file, or the whole new one."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:

@@ -2,6 +2,7 @@
 
 import collections
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,10 @@ from ..dynamics.base import AbstractDynamics
 from ..functionals.base import AbstractFunctional
 from ..functionals.risk import Risk
 from ..problems.problem import Problem
-from ..spec.dynamics import Limit
 from ..spec.study import Spec
-from ..states.family import Family
-from ..states.starts import Law
+from ..states.family import Family, is_family
+from ..states.starts import Law, is_law
+from ..vocabulary.methods import Moves
 from . import parts
 from .cases import Case, cases
 from .coordinates import Coordinates, coordinates
@@ -190,29 +191,63 @@ def _cases(make: _Builder, i: int, method: Any, start: Any, pair: Any, ts: Any, 
     """The runs of entry i, checked as far as they can be without running them."""
     here: Place = ("dynamics", i)
     given = start_spec(spec, method)
-    if isinstance(method, Limit):
+    if method.word.moves is Moves.LAW:
         if spec.start.kind != "particles":
             make.found.append((here, 'the limit starts from a law of neurons: start.kind = "particles"'))
-        if getattr(given, "mirrored", False) and not _symmetric(getattr(given, "a", None)):
-            made = "the limit of a mirrored start needs a law of a that is symmetric about 0"
-            where: Place = ("start",) if method.start is None else (*here, "start")
-            make.found.append(((*where, "mirrored"), made))
+        _check_infinite_mirror(make, here, method, given)
         return list(cases(method, str(i), None, spec.seed))
-    if (runs := method.seeds * len(method.width)) > _MOST_RUNS:
+    if (runs := method.repeats * len(method.widths)) > _MOST_RUNS:
         make.found.append(((*here, "seeds"), f"{runs} runs are too many for one study: at most {_MOST_RUNS}"))
+        return []
+    if make.part((*here, "method"), _check_kind, method, start) is _MISSING:
         return []
     which = (*here, "parametrisation")
     listed = make.part(which, lambda s: list(cases(method, str(i), s, spec.seed)), start)
     if listed is _MISSING:
         return []
     made = make.part(here, lambda both: dynamics(method, descended(*both)), pair)
-    make.part(here, lambda d, t: d.check(t), made, ts)
+    make.part(here, lambda d, t: d.check_times(t), made, ts)
+    if method.box is not None:
+        make.part((*here, "grid"), _check_grid, listed, start, given, made)
+        _check_infinite_mirror(make, here, method, given)
+        return listed
     make.part((*here, "width"), _check_size, listed, start, spec)
     make.part((*here, "batch"), _check_batch, method, start, spec)
     make.part((*here, "linearised"), _check_frozen, method, start, spec)
-    if isinstance(start, Law) and getattr(given, "mirrored", False):
+    make.part((*here, "noise_on"), _check_noise, method, start)
+    if is_law(start) and getattr(given, "mirrored", False):
         make.part((*here, "width"), _check_mirror, listed, start)
     return listed
+
+
+def _check_kind(method: Any, start: Law | Family) -> None:
+    """What a method moves is what the study starts from."""
+    if method.word.moves is not Moves.NETWORK and is_family(start):
+        raise ValueError(
+            f'{method.method} moves {method.word.moves.value}: it takes start.kind = "particles" and no '
+            "deeper network"
+        )
+
+
+def _check_noise(method: Any, start: Law | Family) -> None:
+    if getattr(method, "noise_on", None) is not None and is_family(start):
+        raise ValueError('these are coordinates of neurons: they take start.kind = "particles"')
+
+
+def _check_grid(listed: list[Case], start: Law, given: Any, made: AbstractDynamics) -> None:
+    """The density at time 0, and whether it can be moved; what is only worth a warning is told in the run."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for case in listed:
+            made.check_state(case.state(start, given))
+
+
+def _check_infinite_mirror(make: _Builder, here: Place, method: Any, given: Any) -> None:
+    if getattr(given, "mirrored", False) and not _symmetric(getattr(given, "a", None)):
+        what = "the limit" if method.box is None else "the density"
+        said = f"{what} of a mirrored start needs a law of a that is symmetric about 0"
+        where: Place = ("start",) if method.start is None else (*here, "start")
+        make.found.append(((*where, "mirrored"), said))
 
 
 def _check_size(listed: list[Case], start: Law | Family, spec: Spec) -> None:
@@ -220,9 +255,9 @@ def _check_size(listed: list[Case], start: Law | Family, spec: Spec) -> None:
     for case in listed:
         assert case.width is not None
         n = case.width
-        if isinstance(start, Law) and math.isinf(start.D):
+        if is_law(start) and math.isinf(start.D):
             raise ValueError("in d = inf there are no networks of finite width: set problem.reduced = true")
-        if isinstance(start, Law):
+        if is_law(start):
             size = float(n) * start.D
         else:
             size = float(sum(math.prod(map(float, shape)) for shape in start.weight_shapes(n)))
@@ -230,7 +265,7 @@ def _check_size(listed: list[Case], start: Law | Family, spec: Spec) -> None:
 
 
 def _check_batch(method: Any, start: Law | Family, spec: Spec) -> None:
-    batch, d = getattr(method, "batch", None), start.problem.d if isinstance(start, Law) else start.d
+    batch, d = getattr(method, "batch", None), start.problem.d if is_law(start) else start.d
     if batch is not None and math.isfinite(d):
         itemsize = 8 if spec.precision == "float64" else 4
         fits(f"A batch of {batch} rows", 4.0 * batch * (d + 2) * itemsize, "Use a smaller batch.")
@@ -238,9 +273,10 @@ def _check_batch(method: Any, start: Law | Family, spec: Spec) -> None:
 
 def _check_frozen(method: Any, start: Law | Family, spec: Spec) -> None:
     """What needs neurons that move."""
-    if spec.risk.path_norm and (method.linearised or isinstance(start, Family)):
+    linearised = getattr(method, "linearised", False)
+    if spec.risk.path_norm and (linearised or is_family(start)):
         raise ValueError("risk.path_norm is of neurons that move: not of a linearised or a deeper network")
-    if method.linearised and method.method == "langevin" and spec.problem.reduced:
+    if linearised and method.method == "langevin" and spec.problem.reduced:
         raise ValueError("noise in reduced coordinates needs neurons that move: set linearised = false")
 
 

@@ -11,10 +11,13 @@ import jax
 from jaxtyping import Array
 
 from ..parametrisations import Parametrisation, named
-from ..spec.dynamics import Dynamics, Exponents, Limit
+from ..spec.dynamics import Dynamics, Exponents
 from ..spec.start import Start
-from ..states.family import Family
-from ..states.starts import Law
+from ..states.family import Family, is_family
+from ..states.gridding import on_grid
+from ..states.starts import Law, is_law
+from ..states.state import AbstractState
+from ..vocabulary.methods import Moves
 
 _LONGEST = 60  # letters of a folder's name: systems take 255 bytes, and a letter has up to 4
 _PARTICLES = {"mean_field": 1.0, "ntk": "sqrt(n)"}
@@ -22,7 +25,7 @@ _PARTICLES = {"mean_field": 1.0, "ntk": "sqrt(n)"}
 
 @dataclass(frozen=True)
 class Case:
-    """One run: a method at one width n (None for infinitely many), scale and seed.
+    """One run: a method at one width n (None for infinitely many: a limit, or a density), scale and seed.
 
     `group` names all its seeds; of the scale, α is kept as it was written ("sqrt(n)" or a number)."""
 
@@ -37,7 +40,7 @@ class Case:
     @property
     def label(self) -> str:
         """The name of this run, seed and all."""
-        several = getattr(self.method, "seeds", 1) > 1
+        several = self.method.repeats > 1
         return f"{self.group}, seed {self.seed}" if several else self.group
 
     @property
@@ -57,11 +60,26 @@ class Case:
     @property
     def is_limit(self) -> bool:
         """Whether it is the limit of infinitely many neurons."""
-        return self.width is None
+        return self.method.word.moves is Moves.LAW
+
+    @property
+    def neurons(self) -> int:
+        """How many are moved: the width, or the cells of a grid."""
+        if self.width is not None:
+            return self.width
+        box = self.method.box
+        axes = 0 if box is None else max(len(box.low), len(box.high), len(box.cells))
+        return math.prod(axes * box.cells if len(box.cells) == 1 else box.cells) if box is not None else 0
 
     @property
     def linearised(self) -> bool:
-        return bool(getattr(self.method, "linearised", False)) or self.method.method == "kernel_flow"
+        return bool(getattr(self.method, "linearised", False)) or self.method.word.frozen
+
+    @property
+    def noisy(self) -> bool:
+        """Whether it has noise of a finite β."""
+        beta = getattr(self.method, "beta", None)
+        return beta is not None and beta != math.inf
 
     @property
     def alpha(self) -> float:
@@ -80,10 +98,13 @@ class Case:
         said = self.parametrisation if by_name else _exponents(self.parametrisation)
         return str(said) if self.scale is None else f"{said}, {alpha}"
 
-    def state(self, start: Law | Family, spec: Start) -> Any:
+    def state(self, start: Law | Family, spec: Start) -> AbstractState:
         """The network at time 0."""
+        box = self.method.box
+        if box is not None:
+            return on_grid(start, box.low, box.high, box.cells, alpha=self.alpha)
         assert self.width is not None
-        if isinstance(start, Law):
+        if is_law(start):
             return start.sample(self.key, self.width, self.alpha, mirrored=getattr(spec, "mirrored", False))
         scaling, optimiser = _scaling(self.parametrisation), _optimiser(self.method)
         centred = getattr(spec, "centred", False)
@@ -95,20 +116,20 @@ class Case:
 def cases(method: Dynamics, where: str, start: Law | Family | None, seed: int) -> Iterator[Case]:
     """All runs of one entry of `dynamics`, which stands at `where` in the spec."""
     name = method.called
-    if isinstance(method, Limit):
-        yield Case(method, where, name, None, method.alpha, None, seed)
+    if method.word.moves is Moves.LAW:
+        yield Case(method, where, name, None, method.options()["alpha"], None, seed)
         return
-    scales, several = _scales(method, isinstance(start, Law)), len(method.width) > 1
-    if isinstance(start, Family):
+    scales, several = _scales(method, is_law(start)), len(method.widths) > 1
+    if is_family(start):
         for _, parametrisation in scales:
             named(_scaling(parametrisation), start.depth, _optimiser(method))
     for scale, parametrisation in scales:
-        for n in method.width:
+        for n in method.widths:
             case = Case(method, where, name, n, scale, parametrisation, seed)
             told = [f"n = {n}"] if several else []
             told += [case.scaling] if len(scales) > 1 else []
             group = ", ".join([name, *told])
-            for i in range(method.seeds):
+            for i in range(method.repeats):
                 yield Case(method, where, group, n, scale, parametrisation, seed + i)
 
 
@@ -127,7 +148,7 @@ def _optimiser(method: Dynamics) -> str:
 
 def _scales(method: Any, particles: bool) -> list[tuple[Any, Any]]:
     """Pairs (α, parametrisation), each None where it was not given."""
-    if method.parametrisation is None:
+    if getattr(method, "parametrisation", None) is None:
         return [(scale, None) for scale in method.alpha or [None]]
     if method.alpha is not None and particles:
         raise ValueError("give alpha or parametrisation, not both: neurons have α alone")

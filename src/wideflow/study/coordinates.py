@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 
 from .._checks import nearest
-from ..problems.neurons import Neuron
+from ..problems.neurons import is_ridge
 from ..problems.problem import Problem
-from ..problems.radial import RadialNeuron
 from ..problems.symmetry import NoSymmetryError, Symmetry
-from ..states.linearisation import Linearisation
 from ..states.particles import Particles
 
 
@@ -50,7 +48,7 @@ class Coordinates:
 
     def known(self, state: Particles, names: tuple[str, ...]) -> bool:
         """Whether these particles have such coordinates: those of a limit have the reduced ones alone."""
-        has = self.reduced if isinstance(state.neuron, RadialNeuron) else self.names
+        has = self.names if state.neuron.is_flat else self.reduced
         return all(name in has for name in names)
 
     def columns(self, state: Particles, names: tuple[str, ...]) -> np.ndarray:
@@ -67,10 +65,10 @@ class Coordinates:
 def coordinates(problem: Problem) -> Coordinates | None:
     """The coordinates of a problem's neurons; None where they have no names worth drawing."""
     neuron: Any = problem.neuron
-    if isinstance(neuron, RadialNeuron):
+    if not neuron.is_flat:
         own = tuple(neuron.coordinates(problem.D))
         return Coordinates(None, own, own)
-    if not isinstance(neuron, Neuron):
+    if not is_ridge(neuron):
         return None
     own = () if problem.d == float("inf") else tuple(neuron.coordinates(problem.D))
     try:
@@ -82,7 +80,9 @@ def coordinates(problem: Problem) -> Coordinates | None:
 
 def particles_of(state: Any) -> Particles:
     """The particles of a state, where its parameters are now."""
-    at = state.at.with_parts(state.position()) if isinstance(state, Linearisation) else state
-    if not isinstance(at, Particles):
-        raise ValueError(f"only particles have coordinates, got a {type(at).__name__}")
-    return at
+    found = state.cloud
+    if found is None:  # a density has one at the centre of each cell
+        found = getattr(state.current, "particles", None)
+    if found is None:
+        raise ValueError(f"only measures of neurons have coordinates, got a {type(state.current).__name__}")
+    return found

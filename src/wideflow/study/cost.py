@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..spec.study import Spec
-from ..states.family import Family
+from ..states.family import is_family
 from .build import Study
 from .cases import Case
 
@@ -56,11 +56,10 @@ def _digits(case: Case) -> float:
 
 
 def _weights(study: Study, case: Case) -> float:
-    """Numbers in the network."""
-    assert case.width is not None
-    if isinstance(study.start, Family):
-        return float(sum(np.prod(shape, dtype=float) for shape in study.start.weight_shapes(case.width)))
-    return float(case.width) * study.problem.D
+    """Numbers in the network, or in the cells of a density with their places."""
+    if is_family(study.start):
+        return float(sum(np.prod(shape, dtype=float) for shape in study.start.weight_shapes(case.neurons)))
+    return float(case.neurons) * study.problem.D
 
 
 def _work(study: Study, case: Case) -> tuple[int, float]:
@@ -71,7 +70,7 @@ def _work(study: Study, case: Case) -> tuple[int, float]:
     full = pairs if pairs is not None else _PASSES * weights * rows
     looks = len(study.ts) * (full / 2 + _PASSES * weights * study.spec.observe.kernel)
     step = getattr(spec, "step", None)
-    if spec.method == "kernel_flow":
+    if case.method.word.frozen:
         return 0, looks + rows**3 + weights * rows**2
     if step is None:
         return _FLOW, _FLOW * full + looks
@@ -93,7 +92,7 @@ def _rows(study: Study, case: Case) -> float:
 def _paired(study: Study, case: Case) -> float | None:
     """Operations of one velocity in closed form, where the risk is taken so."""
     first = study.risk.ways[0]
-    in_pairs = hasattr(first, "pairs") and not isinstance(study.start, Family) and not case.linearised
+    in_pairs = hasattr(first, "pairs") and not is_family(study.start) and not case.linearised
     if not in_pairs or case.width is None or case.width > 8192:
         return None
     return case.width**2 * (4.0 * study.problem.d + _PAIR)

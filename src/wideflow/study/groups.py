@@ -30,6 +30,16 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Settled:
+    """Where an observation has come to: its mean over the last quarter of the saved times, an error of it,
+    and how far it is from the mean over the quarter before."""
+
+    value: float
+    error: float
+    drift: float
+
+
+@dataclass(frozen=True)
 class Group:
     """All seeds of one method at one width and scale."""
 
@@ -64,14 +74,29 @@ class Group:
         return min((run.t for run in self.shown), key=len)
 
     def values(self, name: str) -> np.ndarray:
-        """(seeds, times) of an observation, over these times."""
+        """(seeds, times) of a scalar observation, over these times; each replica of a run is a seed."""
         length = len(self.times())
-        return np.stack([np.asarray(run[name], float)[:length] for run in self.shown])
+        return np.concatenate([replicas(run, name)[:, :length] for run in self.shown])
 
     def end(self, name: str) -> Estimate | None:
         """The last value of a scalar observation, over the seeds that came to their end."""
-        found = [float(run[name][-1]) for run in self.whole if name in run]
-        return Estimate.of(found)
+        ends = [value for run in self.whole if name in run for value in replicas(run, name)[:, -1]]
+        return Estimate.of(ends)
+
+    def settled(self, name: str) -> Settled | None:
+        """Where a scalar observation has come to. The error is one standard error over seeds; with a single
+        seed it is the standard deviation in time, as values at neighbouring times are not independent."""
+        values = [row for run in self.whole if name in run for row in replicas(run, name)]
+        length = min(map(len, values), default=0)
+        quarter = max(1, length // 4)
+        last = np.array([row[length - quarter : length] for row in values])
+        if not length or not np.isfinite(last).all():
+            return None
+        before = np.array([row[max(0, length - 2 * quarter) : length - quarter] for row in values])
+        drift = float(last.mean() - before.mean()) if before.size and np.isfinite(before).all() else 0.0
+        means = last.mean(axis=1)
+        error = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else last.std()
+        return Settled(float(means.mean()), float(error), drift)
 
     def risk_gap(self, other: "Group") -> Estimate | None:
         """Largest |R(t) − R_other(t)| over t, run against run (see `pairs`), the other interpolated."""
@@ -94,12 +119,20 @@ class Group:
         return Estimate.of([rms(f - g) for f, g in ends if f.shape == g.shape])
 
 
+def replicas(run: Run, name: str) -> np.ndarray:
+    """(r, times) of a scalar observation: one row a replica, r = 1 for a run that has none."""
+    values = np.asarray(run[name], float)
+    return values.reshape(len(values), -1).T
+
+
 def _largest_gap(run: Run, other: Run) -> float:
-    """max |R − R_other| over the times that both have; NaN where there is none."""
+    """max |R − R_other| over the times that both have, the mean over replicas, which are compared with the
+    mean of the other's; NaN where there is no such time."""
     shared = _together(run, other)
     if not shared.any():
         return float("nan")
-    return float(np.abs(run["risk"] - np.interp(run.t, other.t, other["risk"]))[shared].max())
+    reference = np.interp(run.t, other.t, replicas(other, "risk").mean(axis=0))
+    return float(np.abs(replicas(run, "risk") - reference)[:, shared].max(axis=1).mean())
 
 
 def _together(run: Run, other: Run) -> np.ndarray:
@@ -116,4 +149,4 @@ def grouped(cases: tuple[Case, ...], runs: dict[str, Run]) -> list[Group]:
     """The groups of all runs that there are, in the order of the spec."""
     names = dict.fromkeys(case.group for case in cases if case.slug in runs)
     members = {name: tuple(c for c in cases if c.group == name and c.slug in runs) for name in names}
-    return [Group(name, found, tuple(runs[c.slug] for c in found)) for name, found in members.items()]
+    return [Group(name, mine, tuple(runs[case.slug] for case in mine)) for name, mine in members.items()]

@@ -3,30 +3,20 @@
 from typing import Any
 
 from ..dynamics.base import AbstractDynamics
-from ..dynamics.flow import GradientFlow
-from ..dynamics.gradient_descent import GradientDescent
-from ..dynamics.kernel_flow import KernelFlow
-from ..dynamics.langevin import Langevin
 from ..dynamics.linearised import Linearised
-from ..dynamics.optax import Adam
-from ..dynamics.sgd import SGD
+from ..dynamics.schedules import Annealing
 from ..functionals.base import AbstractFunctional
-from ..spec.dynamics import Dynamics, Method, Trained
-
-_METHODS: dict[str, Any] = {
-    "gradient_flow": GradientFlow,
-    "gradient_descent": GradientDescent,
-    "sgd": SGD,
-    "langevin": Langevin,
-    "adam": Adam,
-    "kernel_flow": KernelFlow,
-}
-_STUDYS_OWN = {"method", *Method.model_fields, *Trained.model_fields}
+from ..spec.base import Part
+from ..spec.dynamics import Dynamics
 
 
 def dynamics(spec: Dynamics, functional: AbstractFunctional) -> AbstractDynamics:
     """The dynamics of this entry, on a functional; a limit is not one of them."""
-    given = {k: getattr(spec, k) for k in type(spec).model_fields if k not in _STUDYS_OWN}
-    made = _METHODS[spec.method](functional, **{k: v for k, v in given.items() if v is not None})
-    frozen = getattr(spec, "linearised", False) and spec.method != "kernel_flow"
-    return Linearised(made) if frozen else made
+    given = {name: _made(value) for name, value in spec.options().items() if value is not None}
+    made = spec.word.constructor()(functional, **given)
+    return Linearised(made) if getattr(spec, "linearised", False) and not spec.word.frozen else made
+
+
+def _made(value: Any) -> Any:
+    """A value, or the schedule that a table stands for (the only options that are tables)."""
+    return Annealing(**dict(value)) if isinstance(value, Part) else value

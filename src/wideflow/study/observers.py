@@ -1,84 +1,34 @@
-"""What a study looks at beside the risk. Each is fn(t, state) with all that it needs as fields, so that a
+"""What a study draws of its neurons. Each is fn(t, state) with all that it needs as fields, so that a
 checkpoint can tell one from another."""
 
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
-from ..functionals.base import AbstractFunctional
-from ..kernels.tangent import tangent_kernel
-from ..problems.radial import RadialNeuron
-from ..states.linearisation import Linearisation
 from ..states.particles import Particles
-from ..states.trainable import AbstractTrainable
 from .coordinates import Coordinates, particles_of
 
 QUANTILES = 201
 
 
 @dataclass(frozen=True)
-class KernelMovement:
-    """‖K_t − K_0‖/‖K_0‖ (Frobenius) of the tangent kernel on the rows x."""
-
-    start: Float[Array, "m m"]
-    x: Float[Array, "m d"]
-
-    def __call__(self, t: float, state: Any) -> Any:
-        moved = tangent_kernel(state, self.x, form="trace")
-        return jnp.linalg.norm(moved - self.start) / jnp.linalg.norm(self.start)
-
-
-@dataclass(frozen=True)
-class NoMovement:
-    """The movement of a kernel that is frozen: 0."""
-
-    def __call__(self, t: float, state: Any) -> Any:
-        return 0.0
-
-
-@dataclass(frozen=True)
-class WeightMovement:
-    """√(∫|θ_t − θ_0|²dρ / ∫|θ_0|²dρ), a particle by its weight, a network by all its weights alike."""
-
-    start: Any
-    mass: Any
-
-    def __call__(self, t: float, state: Any) -> Any:
-        now = state.position()
-        moved, size = (
-            sum(jnp.sum(v**2 * self.mass) for v in jax.tree.leaves(tree))
-            for tree in (jax.tree.map(jnp.subtract, now, self.start), self.start)
-        )
-        return jnp.sqrt(moved / size)
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """f on the rows x."""
-
-    x: Float[Array, "m d"]
-
-    def __call__(self, t: float, state: Any) -> Any:
-        return state(self.x)
-
-
-@dataclass(frozen=True)
 class Cloud:
-    """(k, 3): two coordinates and the output weight of the first k particles (of the probes, if there are
-    some)."""
+    """(k, 3): two coordinates and the output weight of k particles that stand for the measure: the first of
+    them where all weigh the same (of the probes, if there are some), else those at equal levels of mass."""
 
     coordinates: Coordinates
     names: tuple[str, str]
     colour: str | None
     k: int
+    probes: bool = False
 
     def __call__(self, t: float, state: Any) -> Any:
         names = (*self.names, *([self.colour] if self.colour else []))
-        rows = self.coordinates.columns(state, names)[_shown(state)][: self.k]
+        shown = _shown(state, self.probes)
+        rows = self.coordinates.columns(state, names)[shown]
+        rows = rows[_representatives(_mass(state, shown), self.k)]
         return rows if self.colour else np.column_stack([rows, np.zeros(len(rows))])
 
 
@@ -88,11 +38,12 @@ class Feature:
 
     coordinates: Coordinates
     name: str
+    probes: bool = False
 
     def __call__(self, t: float, state: Any) -> Any:
-        shown, levels = _shown(state), (np.arange(QUANTILES) + 0.5) / QUANTILES
+        shown, levels = _shown(state, self.probes), (np.arange(QUANTILES) + 0.5) / QUANTILES
         rows = self.coordinates.columns(state, (self.name,))[shown, 0]
-        mass = np.asarray(particles_of(state).weights, float)[shown]
+        mass = _mass(state, shown)
         if np.ptp(mass) == 0:
             return np.quantile(rows, levels)
         order = np.argsort(rows)
@@ -101,32 +52,36 @@ class Feature:
 
 
 @dataclass(frozen=True)
-class Value:
-    """The value of a functional."""
+class Marginal:
+    """Mass of a density on its cells, over one or two coordinates: (N,), or (N, M) like `names`."""
 
-    functional: AbstractFunctional
+    names: tuple[str, ...]
 
     def __call__(self, t: float, state: Any) -> Any:
-        return self.functional.value(state)
+        axes = [state.index(name) for name in self.names]
+        kept = jnp.sum(state.mass, axis=tuple(i for i in range(state.D) if i not in axes))
+        return kept if axes == sorted(axes) else kept.T
 
 
-def _shown(state: Any) -> np.ndarray:
-    """Which particles stand for the measure, all alike: the probes of a limit, else all of them."""
+def _shown(state: Any, probes: bool) -> np.ndarray:
+    """Which particles stand for the measure: the probes of a limit, which weigh nothing, else all of them."""
     weights = np.asarray(particles_of(state).weights)
-    return weights == 0 if (weights == 0).any() else np.ones(len(weights), bool)
+    return weights == 0 if probes else np.ones(len(weights), bool)
 
 
-def kernel_movement(state: AbstractTrainable, x: Array) -> KernelMovement | NoMovement | None:
-    """The observer for a run from this state; None in reduced coordinates, whose own gradients are not those
-    of the neurons."""
-    if isinstance(state, Particles) and isinstance(state.neuron, RadialNeuron):
-        return None
-    if isinstance(state, Linearisation):
-        return NoMovement()
-    return KernelMovement(tangent_kernel(state, x, form="trace"), x)
+def _mass(state: Any, shown: np.ndarray) -> np.ndarray:
+    return np.asarray(particles_of(state).weights, float)[shown]
 
 
-def weight_movement(state: AbstractTrainable) -> WeightMovement:
-    """The observer for a run from this state."""
-    mass = state.weights if isinstance(state, Particles) else jnp.ones(())
-    return WeightMovement(state.position(), mass)
+def _representatives(mass: np.ndarray, k: int) -> np.ndarray:
+    """Indices of at most k particles."""
+    k = min(k, len(mass))
+    if np.ptp(mass) == 0:
+        return np.arange(k)
+    levels = (np.arange(k) + 0.5) / k * mass.sum()
+    return np.minimum(np.searchsorted(np.cumsum(mass), levels), len(mass) - 1)
+
+
+def has_probes(state: Any) -> bool:
+    """Whether points of no weight are carried along to be drawn, as a limit does from its start on."""
+    return bool((np.asarray(particles_of(state).weights) == 0).any()) and isinstance(state, Particles)

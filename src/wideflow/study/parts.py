@@ -12,14 +12,14 @@ from ..functionals.expectations import ClosedForm, Quadrature, Sample
 from ..functionals.penalties import PathNorm, SecondMoment
 from ..functionals.risk import Risk
 from ..problems.activations import Activation, activation
-from ..problems.laws import AbstractLaw, Gaussian, Sphere, two_gaussians
-from ..problems.losses import LOSSES, AbstractLoss
+from ..problems.laws import AbstractLaw
+from ..problems.losses import AbstractLoss, loss_named
 from ..problems.neurons import Neuron
 from ..problems.problem import Problem
 from ..problems.tables import read_dataset
-from ..problems.targets import AbstractTarget, hermite, polynomial, single_index, teacher
+from ..problems.targets import AbstractTarget
 from ..spec.base import Part
-from ..spec.problem import Activation as ActivationSpec
+from ..spec.kinds import Activation as ActivationSpec
 from ..spec.problem import Law as LawOfX
 from ..spec.problem import Loss, Target
 from ..spec.problem import Neuron as NeuronSpec
@@ -27,17 +27,12 @@ from ..spec.start import Start
 from ..spec.study import Risk as RiskSpec
 from ..spec.study import Times
 from ..states.family import CNN, MLP, Family
-from ..states.marginals import Constant, Normal, Signs, Uniform
 from ..states.starts import Law, init
+from ..vocabulary.laws import LAWS
+from ..vocabulary.losses import LOSSES
+from ..vocabulary.marginals import MARGINALS
+from ..vocabulary.targets import TARGETS
 
-_LAWS: dict[str, Any] = {"gaussian": Gaussian, "sphere": Sphere, "two_gaussians": two_gaussians}
-_TARGETS: dict[str, Any] = {
-    "single_index": single_index,
-    "teacher": teacher,
-    "hermite": hermite,
-    "polynomial": polynomial,
-}
-_MARGINALS: dict[str, Any] = {"normal": Normal, "uniform": Uniform, "signs": Signs, "constant": Constant}
 _WAYS: dict[str, Any] = {"closed_form": ClosedForm, "quadrature": Quadrature, "sample": Sample}
 _FAMILIES: dict[str, Any] = {"mlp": MLP, "cnn": CNN}
 
@@ -58,12 +53,12 @@ def law_of_x(spec: LawOfX, folder: Path) -> AbstractLaw:
     """The law of x; files are relative to `folder`."""
     if spec.law == "dataset":
         return read_dataset(folder / spec.file, **_given(spec, "law", "file"))
-    return _LAWS[spec.law](**_given(spec, "law"))
+    return LAWS[spec.law].constructor()(**_given(spec, "law"))
 
 
 def target(spec: Target | None) -> AbstractTarget | None:
     """f*, or None."""
-    return None if spec is None else _TARGETS[spec.kind](**_given(spec, "kind"))
+    return None if spec is None else TARGETS[spec.kind].constructor()(**_given(spec, "kind"))
 
 
 def neuron(spec: NeuronSpec) -> Neuron:
@@ -73,9 +68,13 @@ def neuron(spec: NeuronSpec) -> Neuron:
 
 def loss(spec: Loss) -> AbstractLoss:
     """The loss ℓ."""
-    if spec.delta is not None and spec.name != "huber":
-        raise ValueError(f"delta belongs to the huber loss, and this one is {spec.name!r}: leave it out.")
-    return LOSSES[spec.name](**_given(spec, "name"))
+    given = spec.options()
+    for word in LOSSES.values():
+        for option in word.options:
+            if option.name in given and word.name != spec.name:
+                belongs = f"{option.name} belongs to the {word.name} loss, and this one is {spec.name!r}"
+                raise ValueError(f"{belongs}: leave it out.")
+    return loss_named(spec.name, **given)
 
 
 def start(spec: Start, problem: Problem, reduced: bool) -> Law | Family:
@@ -102,7 +101,7 @@ def _inputs(spec: Any, problem: Problem) -> tuple[Any, ...]:
 
 def _marginal(spec: Any) -> Any:
     named = isinstance(spec, Part)
-    return _MARGINALS[spec.law](**_given(spec, "law")) if named else spec
+    return MARGINALS[spec.law].constructor()(**_given(spec, "law")) if named else spec
 
 
 def risk(spec: RiskSpec, problem: Problem) -> tuple[Risk, AbstractFunctional | None]:

@@ -14,23 +14,31 @@ from ..checkpoint import Checkpoint
 from ..functionals.penalties import PathNorm, SecondMoment
 from ..loop import evolve
 from ..mean_field.limit import limit
+from ..observers import Predictions, Value, free_energy_estimate, kernel_movement, mass, weight_movement
 from ..problems.radial import RadialNeuron
-from ..run import Row, Run, load, to_host
+from ..run import Row, Run, load
 from ..spec.study import Spec
+from ..states.grid import GridDensity
 from ..states.lifting import lift
-from ..states.linearisation import Linearisation
+from ..states.linearisation import linearised
+from ..states.measure import AbstractMeasure
 from ..states.particles import Particles
 from ..store import folder
-from .build import Study
+from ..store.fingerprints import fingerprint
+from ..watch import to_host
+from .build import Study, descended
 from .cases import Case
-from .judging import summary
-from .observers import Cloud, Feature, Predictions, Value, kernel_movement, weight_movement
+from .observers import Cloud, Feature, Marginal, has_probes
 from .points import DIRECTIONS, KERNEL, TEST, in_coordinates_of, points
+from .questions import question
+from .regimes import summary
 
 # Seconds between checkpoints: what a crash may cost.
 EVERY = 10.0
 # Neurons that a limit is lifted to, to see its kernel.
 LIFTED = 4096
+# An entropy by neighbours is told for at most so many coordinates, and for so many particles or more.
+DIMENSIONS, FEWEST = 10, 50
 
 Observers = dict[str, Callable[[float, Any], Any]]
 
@@ -45,8 +53,8 @@ def perform(study: Study, case: Case, path: Path, *, progress: bool | None = Non
     if case.is_limit:
         return _limit(study, case, path, progress)
     state = study.state(case)
-    at = Linearisation(state) if case.linearised else state
-    observe = observers(study, at)
+    at = linearised(state) if case.linearised else state
+    observe = observers(study, at, case)
     keep = study.spec.observe.snapshots
     checkpoint = Checkpoint(path, every=EVERY)
     made = study.dynamics(case)
@@ -62,23 +70,55 @@ def perform(study: Study, case: Case, path: Path, *, progress: bool | None = Non
     )
 
 
-def observers(study: Study, state: Any) -> Observers:
+def data_hash(study: Study) -> str | None:
+    """A hash of the rows that a study of a data set reads, in the precision of its spec; None without."""
+    x: Any = study.whole.x
+    return fingerprint(x.x, x.y, x.weights) if study.spec.problem.x.law == "dataset" else None
+
+
+def observers(study: Study, state: Any, case: Case | None = None) -> Observers:
     """What to look at in a run from this state."""
+    return measured(study, state, case) | drawn(study, state, case)
+
+
+def measured(study: Study, state: Any, case: Case | None = None) -> Observers:
+    """What JAX can trace; particles of weight 0 make no difference to it."""
     spec = study.spec.observe
-    found: dict[str, Any] = {}
+    chosen: dict[str, Any] = {}
     if (x := points(study.whole, spec.kernel, KERNEL)) is not None:
-        found["kernel movement"] = kernel_movement(state, x)
-    found["weight movement"] = weight_movement(state)
+        chosen["kernel_movement"] = kernel_movement(state, x)
+    if case is None or not case.method.word.relabels:  # else particle j may become another
+        chosen["weight_movement"] = weight_movement(state)
     if (x := points(study.whole, spec.test, TEST)) is not None:
-        found["f"] = Predictions(in_coordinates_of(state, x, study.whole))
-    at = state.at if isinstance(state, Linearisation) else state
-    if isinstance(at, Particles):
-        found |= _pictures(study, at)
-    norms: dict[str, Any] = {"second_moment": SecondMoment()}
-    if isinstance(state, Particles):
-        norms |= {"path_norm": PathNorm()}
-    found |= {name.replace("_", " "): Value(norms[name]) for name in spec.norms if name in norms}
-    return {name: fn for name, fn in found.items() if fn is not None}
+        chosen["f"] = Predictions(in_coordinates_of(state, x, study.whole))
+    norms: dict[str, Any] = {"second_moment": Value(SecondMoment())}
+    if isinstance(state, AbstractMeasure):
+        norms |= {"path_norm": Value(PathNorm()), "mass": mass}
+    chosen |= {name: norms[name] for name in spec.norms if name in norms}
+    return {name: fn for name, fn in chosen.items() if fn is not None}
+
+
+def drawn(study: Study, state: Any, case: Case | None = None) -> Observers:
+    """What is drawn of the neurons, and what needs all of them on the host."""
+    if isinstance(state, GridDensity):
+        return _densities(study, state)
+    if state.cloud is None:
+        return {}
+    noisy = _free_energy(study, state, case) if isinstance(state, Particles) else {}
+    return _pictures(study, state.base) | noisy
+
+
+def _free_energy(study: Study, state: Particles, case: Case | None) -> Observers:
+    """F of noisy particles, where the question asks for it and neighbours can tell it."""
+    beta = getattr(case.method, "beta", None) if case is not None else None
+    asked = question(study.spec) in ("convergence", "noise")
+    if not isinstance(beta, float) or math.isinf(beta) or not asked:
+        return {}
+    if state.D > DIMENSIONS or state.n < FEWEST:
+        return {}
+    functional = descended(study.risk, study.penalty)
+    decay = float(getattr(case.method, "decay", 0.0)) if case is not None else 0.0
+    return free_energy_estimate(functional, beta, decay)
 
 
 def _pictures(study: Study, at: Particles) -> Observers:
@@ -89,18 +129,33 @@ def _pictures(study: Study, at: Particles) -> Observers:
         return {}
     weights = [name for name in named.names if name.startswith("a")]
     colour = weights[0] if weights else None
-    found: Observers = {}
+    pictures: Observers = {}
     if named.known(at, pair):
-        found["cloud"] = Cloud(named, pair, colour, spec.particles)
+        pictures["cloud"] = Cloud(named, pair, colour, spec.particles, has_probes(at))
     if named.known(at, (feature,)):
-        found["feature"] = Feature(named, feature)
+        pictures["feature"] = Feature(named, feature, has_probes(at))
+    return pictures
+
+
+def _densities(study: Study, at: GridDensity) -> Observers:
+    """What is drawn of a density: its marginal in the coordinates that neurons are drawn at, in one of them
+    where it has not both, and the distribution of the feature."""
+    known = at.neuron.coordinates(at.D)
+    names = tuple(dict.fromkeys(name for name in study.cloud or () if name in known))
+    found: Observers = {"density": Marginal(names)} if names and study.spec.observe.particles else {}
+    if study.coordinates is not None and study.feature in known:
+        found["feature"] = Feature(study.coordinates, str(study.feature))
     return found
 
 
 def _limit(study: Study, case: Case, path: Path, progress: bool | None) -> Run:
     """The limit has no checkpoint: it is there whole, or is computed (again)."""
+    data = data_hash(study)
     if folder.exists(path):
-        return load(path)
+        run = load(path)
+        if run.provenance.get("data") != data:
+            raise ValueError(f"{path} holds the limit of other data. Give --out another folder.")
+        return run
     spec: Any = case.method
     run = limit(
         study.problem,
@@ -116,7 +171,11 @@ def _limit(study: Study, case: Case, path: Path, progress: bool | None) -> Run:
     if run.status == "interrupted":
         return run
     run = _looked_at(study, run)
-    run.save(path)
+    run = replace(run, provenance=run.provenance | {"data": data})
+    try:
+        run.save(path)
+    except OSError as error:
+        run = replace(run, info=run.info | {"checkpoint_error": str(error)})
     return run
 
 
@@ -129,7 +188,7 @@ def _looked_at(study: Study, run: Run) -> Run:
     x = points(study.whole, study.spec.observe.kernel, KERNEL)
     if neurons is not None and x is not None:
         moved = kernel_movement(neurons(run.states[0]), x)
-        observe["kernel movement"] = lambda t, state: moved(t, neurons(state))
+        observe["kernel_movement"] = lambda t, state: moved(t, neurons(state))
         ends = summary(study, neurons(run.states[0]), neurons(run.final))
         run = replace(run, info=run.info | {"regime": ends})
     keep = study.spec.observe.snapshots

@@ -1,18 +1,15 @@
 """The points x that networks are looked at on, and the streams that they are drawn from."""
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..problems.laws import Dataset
+from ..problems.laws import is_dataset
 from ..problems.problem import Problem
-from ..problems.radial import RadialNeuron
-from ..states.linearisation import Linearisation
-from ..states.particles import Particles
+from ..states.state import AbstractState
 
 # Apart from each other, and from all seeds (< 2³¹ + number of seeds) that starts and batches are drawn from.
 TEST, KERNEL, VERDICT, DIRECTIONS = (2**32 - k for k in (2, 3, 4, 5))
@@ -28,7 +25,7 @@ def labelled(problem: Problem, m: int, stream: int) -> tuple[Array, Array] | Non
     """The same with their labels: rows of a data set evenly, else draws of a stream of their own."""
     if m == 0 or math.isinf(problem.d):
         return None
-    if isinstance(problem.x, Dataset):
+    if is_dataset(problem.x):
         data = problem.x
         rows = np.unique(np.linspace(0, data.m - 1, min(m, data.m)).astype(int))
         return data.x[rows], data.y[rows]
@@ -36,8 +33,7 @@ def labelled(problem: Problem, m: int, stream: int) -> tuple[Array, Array] | Non
     return drawn.x, drawn.y
 
 
-def in_coordinates_of(state: Any, x: Array, problem: Problem) -> Array:
+def in_coordinates_of(state: AbstractState, x: Array, problem: Problem) -> Array:
     """The same points for a state that may be of the reduced problem, and linearised."""
-    at = state.at if isinstance(state, Linearisation) else state
-    reduced = isinstance(at, Particles) and isinstance(at.neuron, RadialNeuron)
+    reduced = state.base.is_reduced
     return problem.symmetry().rows(jnp.asarray(x)) if reduced else x

@@ -3,21 +3,32 @@
 import datetime
 from typing import Any
 
+import numpy as np
+
 from ..provenance import versions
 from ..run import Run
+from .answers import answer
 from .build import Study
 from .cases import Case
-from .groups import Group, grouped
-from .judging import as_data, frozen_for, judged, limit_for, references, sentence, word_of
-
-FORMAT = 1
+from .folder import FORMAT
+from .grouping import together
+from .groups import Estimate, Group, grouped
+from .questions import question
+from .reference_runs import frozen_for, limit_for, references
+from .regimes import majority, regimes_of
+from .settling import settled
 
 
 def results(study: Study, runs: dict[str, Run], seconds: float) -> dict[str, Any]:
-    """All scalars of the study whose runs, by slug, are given."""
+    """All scalars of a study, from its runs by slug."""
     groups = grouped(study.cases, runs)
-    verdicts = {c.slug: judged(study, c, runs[c.slug]) for c in study.cases if c.slug in runs}
-    rows = [_group(g, groups, [verdicts[c.slug] for c in g.cases]) for g in groups]
+    regimes: dict[str, Any] = {}
+    for group in together(study):
+        ended = [runs[case.slug] for case in group if case.slug in runs]
+        regimes |= regimes_of(study, group[: len(ended)], ended)
+    rows = [_group(study, g, groups, [regimes[c.slug] for c in g.cases]) for g in groups]
+    asked = question(study.spec)
+    lead, points = answer(asked, rows)
     sources = dict.fromkeys(s for run in runs.values() for s in run.provenance.get("sources", []))
     first = next(iter(runs.values()), None)
     return {
@@ -25,9 +36,11 @@ def results(study: Study, runs: dict[str, Run], seconds: float) -> dict[str, Any
         "format": FORMAT,
         "title": study.spec.title,
         "status": status(list(runs.values())),
-        "verdict": sentence(rows),
+        "question": asked,
+        "verdict": lead,
+        "details": list(points),
         "groups": rows,
-        "runs": [_run(c, runs[c.slug], verdicts[c.slug]) for c in study.cases if c.slug in runs],
+        "runs": [_run(c, runs[c.slug], regimes[c.slug]) for c in study.cases if c.slug in runs],
         "sources": list(sources),
         "provenance": {
             "seed": study.spec.seed,
@@ -46,7 +59,7 @@ def status(runs: list[Run]) -> str:
     return next((s for s in ("interrupted", "diverged", "stalled") if any(r.status == s for r in runs)), "ok")
 
 
-def _run(case: Case, run: Run, verdict: dict[str, Any] | None) -> dict[str, Any]:
+def _run(case: Case, run: Run, regime: dict[str, Any] | None) -> dict[str, Any]:
     return {
         "label": case.label,
         "folder": f"runs/{case.slug}",
@@ -54,21 +67,23 @@ def _run(case: Case, run: Run, verdict: dict[str, Any] | None) -> dict[str, Any]
         "status": run.status,
         "message": run.message,
         "t": float(run.t[-1]) if run.rows else None,
-        "risk": float(run["risk"][-1]) if run.rows else None,
+        "risk": float(np.mean(run["risk"][-1])) if run.rows else None,
         "risk error": run.info.get("expectation_error"),
         "expectation": run.info.get("expectation"),
         "steps": run.info.get("steps"),
         "seconds": run.info.get("seconds"),
-        "regime": verdict,
+        "regime": regime,
     }
 
 
-def _group(group: Group, groups: list[Group], verdicts: list[dict[str, Any] | None]) -> dict[str, Any]:
+def _group(
+    study: Study, group: Group, groups: list[Group], regimes: list[dict[str, Any] | None]
+) -> dict[str, Any]:
     limits, frozen = references(groups)
     case = group.case
     limit = None if case.is_limit else limit_for(group, limits)
     kernel = None if case.linearised else frozen_for(group, frozen)
-    gap = lambda other, of: None if other is None else as_data(of(other))
+    gap = lambda other, of: None if other is None else _data(of(other))
     return {
         "name": group.name,
         "method name": case.method.called,
@@ -81,9 +96,9 @@ def _group(group: Group, groups: list[Group], verdicts: list[dict[str, Any] | No
         "ended": len(group.whole),
         "status": group.status,
         "t": float(group.times()[-1]) if len(group.times()) else None,
-        "risk": as_data(group.end("risk")),
-        "kernel movement": as_data(group.end("kernel movement")),
-        "weight movement": as_data(group.end("weight movement")),
+        "risk": _data(group.end("risk")),
+        "kernel movement": _data(group.end("kernel_movement")),
+        "weight movement": _data(group.end("weight_movement")),
         "limit": None if limit is None else limit.name,
         "risk of limit": None if limit is None else float(limit.values("risk")[0, -1]),
         "same scale as limit": limit is not None and abs(limit.case.alpha - case.alpha) < 1e-9 * case.alpha,
@@ -91,5 +106,10 @@ def _group(group: Group, groups: list[Group], verdicts: list[dict[str, Any] | No
         "function gap to limit": gap(limit, group.function_gap),
         "risk gap to frozen kernel": gap(kernel, group.risk_gap),
         "function gap to frozen kernel": gap(kernel, group.function_gap),
-        "verdict": word_of(verdicts),
-    }
+        "verdict": majority(regimes),
+    } | settled(study, group)
+
+
+def _data(estimate: Estimate | None) -> dict[str, Any] | None:
+    """An estimate for JSON."""
+    return None if estimate is None else {"value": estimate.value, "error": estimate.error}

@@ -12,8 +12,10 @@ from ..spec.study import Spec
 from .build import Study, build
 from .cases import Case
 from .folder import SPEC, StudyFolder
-from .perform import in_precision, perform
+from .grouping import together
+from .perform import data_hash, in_precision, perform
 from .results import results, status
+from .together import perform_together
 
 Say = Callable[[int, int, Case], None]
 
@@ -28,24 +30,35 @@ class Finished:
     folder: StudyFolder
 
 
-def conduct(
+def run_study(
     study: Study, place: StudyFolder, *, say: Say | None = None, progress: bool | None = None
 ) -> Finished | None:
     """Do all runs that are not there yet, one after the other. None if it was interrupted: what was reached
-    is kept, and the same call goes on from there."""
-    begun, runs = time.monotonic(), {}
-    with place.held(), in_precision(study.spec):
+    is kept, and the same call goes on from there, as it does after an `UnsavedError`. The study is finished
+    when all its runs are whole on disk."""
+    begun = time.monotonic()
+    runs: dict[str, Run] = {}
+    saved: dict[str, str] = {}
+    with place.lock(), in_precision(study.spec):
         place.begin(study.spec)
-        for i, case in enumerate(study.cases):
+        for group in together(study):
             if say is not None:
-                say(i, len(study.cases), case)
-            run = perform(study, case, place.run(case), progress=progress)
-            if status([run]) == "interrupted":
+                say(len(runs), len(study.cases), group[0])
+            ended = _performed(study, group, place, progress)
+            if status(ended) == "interrupted":
                 return None
-            runs[case.slug] = run
-        found = results(study, runs, _seconds(runs, time.monotonic() - begun))
-        place.finish(found)
-    return Finished(study, runs, found, place)
+            for case, run in zip(group, ended, strict=True):
+                runs[case.slug], saved[case.slug] = run, place.saved(case, run)
+        told = results(study, runs, _seconds(runs, time.monotonic() - begun))
+        sealed = place.finish(told, data_hash(study), saved)
+    return Finished(study, runs, sealed, place)
+
+
+def _performed(study: Study, group: tuple[Case, ...], place: StudyFolder, progress: bool | None) -> list[Run]:
+    paths = [place.run(case) for case in group]
+    if len(group) == 1:
+        return [perform(study, group[0], paths[0], progress=progress)]
+    return perform_together(study, group, paths, place.shared(group[0]), progress=progress)
 
 
 def _seconds(runs: dict[str, Run], at_least: float) -> float:
@@ -54,11 +67,12 @@ def _seconds(runs: dict[str, Run], at_least: float) -> float:
 
 
 def reopened(place: StudyFolder, spec: Spec | None = None) -> Finished:
-    """A finished study, read back from its folder."""
-    found = place.results()
+    """A finished study, read back from its folder; everything in it is checked against its results."""
+    saved = place.results()
     if spec is None:
-        spec = load_spec((place.path / SPEC).read_text(encoding="utf-8"), str(place.path / SPEC)).spec
+        spec = load_spec(place.spec_text(), str(place.path / SPEC)).spec
     with in_precision(spec):
         study = build(spec, Path(place.path))
+        place.verify(saved, data_hash(study), study.cases)
         runs = {case.slug: load(place.run(case)) for case in study.cases}
-    return Finished(study, runs, found, place)
+    return Finished(study, runs, saved, place)

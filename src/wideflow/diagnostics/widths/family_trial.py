@@ -1,13 +1,14 @@
 """How far the first steps of training move networks of one family, at one width and many seeds."""
 
 import math
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, PyTree
 
+from ..._data import Data
 from ..._tracing import traced
 from ...dynamics.rules import AbstractRule, At, Euler, Force, Preconditioned
 from ...parametrisations import Parametrisation
@@ -38,7 +39,7 @@ class FamilyTrial:
         size = (8 * weights + 8 * PROBES * hidden) * self.x.dtype.itemsize
         return int(np.clip(_MEMORY // size, 1, 256))
 
-    def squares(self, key: Any, number: int, n: int, step: float) -> Squares:
+    def squares(self, key: Array, number: int, n: int, step: float) -> Squares:
         """Of so many networks drawn from key."""
         p = self.parametrisation
         exponents = traced(Parametrisation(p.a, p.b, p.c))  # without its name: one program for all
@@ -48,7 +49,7 @@ class FamilyTrial:
         out = _many(draws, exponents, self.x, self.y, *numbers, *how)
         return {name: np.asarray(v, float) for name, v in out.items()}
 
-    def _draws(self, key: Any, number: int, n: int) -> Any:
+    def _draws(self, key: Array, number: int, n: int) -> PyTree:
         """Standard normal numbers for weights, probes and heads. NumPy draws them: to compile a generator for
         every shape takes longer than all the rest."""
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
@@ -75,15 +76,17 @@ def _many(draws, parametrisation, x, y, step, loss, rule, family, n, steps, cent
     return jax.vmap(one)(draws)
 
 
-def _one(draws, parametrisation, x, y, step, loss, rule, family, n, steps, centred) -> dict[str, Any]:
+def _one(draws, parametrisation, x, y, step, loss, rule, family, n, steps, centred) -> Data:
     start = Network(
         _scaled(draws[0], family, parametrisation, n), family, n, parametrisation, centred=centred
     )
-    drift = lambda state, scale=1.0: state.pull(x, loss.signal(state(x), y) * (scale / len(x)))
+    drift = lambda state, scale=1.0: state.vjp(x, loss.signal(state(x), y) * (scale / len(x)))
     end, memory = start, rule.init(start)
     for _ in range(steps):
         # no noise: neither the key nor the time is used
-        end, memory = rule.update(Force(drift), end, memory, At(0, step, jax.random.key(0)))
+        end, memory = rule.update(
+            Force(drift), end, memory, At(jnp.zeros((), jnp.int32), step, jax.random.key(0))
+        )
     moved = jax.tree.map(lambda a, b: b - a, start.parts, end.parts)
     before, after = start.trace(x), end.trace(x)
     f = lambda parts: start.with_parts(parts)(x)
@@ -100,7 +103,7 @@ def _one(draws, parametrisation, x, y, step, loss, rule, family, n, steps, centr
     return {name: jnp.mean(v**2) for name, v in out.items()}
 
 
-def _scaled(draws: Any, family: Family, parametrisation: Parametrisation, n: int) -> Any:
+def _scaled(draws: PyTree, family: Family, parametrisation: Parametrisation, n: int) -> PyTree:
     """The start of `Family.sample` from standard normal numbers."""
     return tuple(_scaled_layer(part, family, parametrisation, n, i) for i, part in enumerate(draws))
 
@@ -116,7 +119,7 @@ def _scaled_layer(
     return Weights((size * w).astype(w.dtype), of_bias)
 
 
-def _applied(state: Network, x: Any, v: Any) -> Any:
+def _applied(state: Network, x: Array, v: Array) -> Array:
     """K v, pulled back to the weights and pushed forward again."""
     f = lambda parts: state.with_parts(parts)(x)
-    return jax.jvp(f, (state.parts,), (state.pull(x, v),))[1]
+    return jax.jvp(f, (state.parts,), (state.vjp(x, v),))[1]

@@ -1,18 +1,23 @@
 """The figure of a width check."""
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ...figures import COLOURS, DASHES, panels
-from ..legible import legend_above, log_ticks
+from ...figures import COLOURS, DASHES, legend_above, panels
+from ..formatting import log_ticks
 from .fit import Curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _MARKERS = "os^Dv"
 
 
-def draw(widths: Any, curves: dict[str, Curve], verdict: str) -> Any:
+def draw(widths: ArrayLike, curves: dict[str, Curve], verdict: str) -> "Figure":
     """What moves, |Δh_l| and |Δf|, beside what is there, |h_l(t)| (where layers are known), and kernel
     movement and gap."""
     changes = {name: c for name, c in curves.items() if name.startswith("Δ")}
@@ -30,7 +35,7 @@ def draw(widths: Any, curves: dict[str, Curve], verdict: str) -> Any:
     return figure
 
 
-def _lines(axes: Any, widths: Any, curves: dict[str, Curve]) -> None:
+def _lines(axes: "Axes", widths: ArrayLike, curves: dict[str, Curve]) -> None:
     """Points, the fitted power law, and through the middle point the predicted one, dotted."""
     from matplotlib.ticker import FixedLocator, NullLocator
 

@@ -1,24 +1,30 @@
 """Exponents in the width from mean squares over seeds, and the verdict that they give."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ...parametrisations import Exponents
-from ..regime.verdicts import ADVICE, GENERAL_ADVICE, Verdict
+from ...verdicts import (
+    ADVICE,
+    FALLS,
+    FEATURES,
+    FLAT,
+    GENERAL_ADVICE,
+    GROWS,
+    KERNEL_FALLS,
+    KNOWN,
+    LAZY,
+    SIGMAS,
+    TRIVIAL,
+    UNDECIDED,
+    UNSTABLE,
+    Regime,
+    Verdict,
+)
 from ..scaling import Slope, fit_slope, rms_and_error
 from .family_trial import Squares
-
-# Exponents of named parametrisations are multiples of ½, those of a lattice of ¼: 0.1 tells them apart.
-GROWS = 0.1
-FLAT = 0.1
-FALLS = -0.25
-# In a first step the kernel of a network that learns features may fall like n^−½ (where a is symmetric its
-# mean does not move at first order), and that of a lazy one falls like n^−½ to n^−1.
-KERNEL_FALLS = -0.75
-SIGMAS = 2.0
-KNOWN = 0.25  # an exponent with a wider bar, from few seeds or widths close together, decides nothing
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class Curve:
 
 
 def curves(
-    widths: Any, squares: dict[int, Squares], predicted: Exponents | None, steps: int
+    widths: Sequence[int], squares: dict[int, Squares], predicted: Exponents | None, steps: int
 ) -> dict[str, Curve]:
     """All by name: |Δh_l|, |Δf|, |f(0)|, |h_l(t)|, |f(t)|, kernel movement, linearisation gap."""
     known = {} if predicted is None else _predictions(predicted, steps)
@@ -78,31 +84,31 @@ def _ratio(top: np.ndarray, bottom: np.ndarray) -> tuple[float, float]:
     return float(value), float(max(error, 1e-12 * value))
 
 
-def _curve(widths: Any, points: list[tuple[float, float]], predicted: float | None) -> Curve:
+def _curve(widths: Sequence[int], points: list[tuple[float, float]], predicted: float | None) -> Curve:
     values, errors = (np.array(column) for column in zip(*points, strict=True))
     usable = np.isfinite(values).all() and (values > 0).all()
     return Curve(values, errors, fit_slope(widths, values, errors) if usable else None, predicted)
 
 
-def judge_widths(fitted: dict[str, Curve], theory: bool) -> Verdict:
+def verdict_of_widths(fitted: dict[str, Curve], theory: bool) -> Verdict:
     """The verdict of the measured exponents alone; `theory` where h is known to be of size 1."""
-    word, reasons = _judged(fitted, theory)
+    word, reasons = _decide(fitted, theory)
     known = ADVICE if theory else GENERAL_ADVICE
-    advice = known[word] if word != "not decided" else "Take wider networks, more seeds, or steps=2."
+    advice = known[word] if word != UNDECIDED else "Take wider networks, more seeds, or steps=2."
     return Verdict(word, tuple(reasons), advice)
 
 
-def _judged(fitted: dict[str, Curve], theory: bool) -> tuple[str, list[str]]:
+def _decide(fitted: dict[str, Curve], theory: bool) -> tuple[Regime, list[str]]:
     broken = [name for name, c in fitted.items() if not np.isfinite(c.values).all()]
     if broken:
-        return "unstable", [f"not finite at some width: {', '.join(broken)}"]
+        return UNSTABLE, [f"not finite at some width: {', '.join(broken)}"]
     sized = [name for name in fitted if name[0] == "h" and name.endswith("(0)")]
     moved = [name for name in fitted if name.startswith("Δh")]
     off = [name for name in ("f(0)", "Δf", *sized, *moved) if _low(fitted[name]) > GROWS]
     off += [name for name in sized if theory and _high(fitted[name]) < -GROWS]
     off = [name for name in off if _error(fitted[name]) <= KNOWN]
     if off:
-        return "unstable", [f"{name} {_says(fitted[name])}, not {_wanted(name)}" for name in off]
+        return UNSTABLE, [f"{name} {_says(fitted[name])}, not {_wanted(name)}" for name in off]
     decides = moved or ["kernel movement"]
     top = max(decides, key=lambda name: _exponent(fitted[name]))
     still = _high(fitted["Δf"]) < -FLAT
@@ -113,16 +119,18 @@ def _judged(fitted: dict[str, Curve], theory: bool) -> tuple[str, list[str]]:
         else f"{top} {_says(fitted[top])}"
     )
     if _high(fitted[top]) < (FALLS if moved else KERNEL_FALLS):
-        stays = [] if still else [f"Δf {_says(fitted['Δf'])}"]
-        return "lazy", [f"{says}: it vanishes with the width", *stays, *idle]
+        vanishes = f"{says}: it vanishes with the width"
+        if still:
+            return TRIVIAL, [vanishes, *idle]
+        return LAZY, [vanishes, f"Δf {_says(fitted['Δf'])}"]
     if abs(_exponent(fitted[top])) <= FLAT + SIGMAS * _error(fitted[top]) and _error(fitted[top]) <= FLAT / 2:
         stays = [] if still else [f"Δf {_says(fitted['Δf'])}"]
-        return "feature-learning", [f"{says}: it stays at every width", *stays, *idle]
+        return FEATURES, [f"{says}: it stays at every width", *stays, *idle]
     missing = [] if moved else ["hidden layers decide sooner: give features(params, x)"]
     bound = f"{FALLS if moved else KERNEL_FALLS:g} by {SIGMAS:g} error bars"
     if _error(fitted[top]) > FLAT / 2:
-        return "not decided", [f"{says}: the error bar is above {FLAT / 2:g}", *missing]
-    return "not decided", [f"{says}, neither flat nor below {bound}", *missing]
+        return UNDECIDED, [f"{says}: the error bar is above {FLAT / 2:g}", *missing]
+    return UNDECIDED, [f"{says}, neither flat nor below {bound}", *missing]
 
 
 def _exponent(curve: Curve) -> float:

@@ -1,16 +1,18 @@
 """How far training moves models of any kind, f and params made at each width, seed by seed."""
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, PyTree
+from numpy.typing import ArrayLike
 
+from ..._data import Data
 from ...kernels.parameters import same_tree, split
 from ...problems.losses import AbstractLoss, SoftmaxCrossEntropy
-from ..regime.model import by_name
+from ..regimes.model import by_name
 from .family_trial import PROBES, Squares
 
 
@@ -29,7 +31,7 @@ class FunctionTrial:
     def batch(self, n: int) -> int:
         return 32
 
-    def squares(self, key: Any, number: int, n: int, step: float) -> Squares:
+    def squares(self, key: Array, number: int, n: int, step: float) -> Squares:
         keys = jax.random.split(key, number)
         if self._traced:
             try:
@@ -40,7 +42,7 @@ class FunctionTrial:
         each = [self._one(one, n, step) for one in keys]
         return {name: np.array([float(one[name]) for one in each]) for name in each[0]}
 
-    def _one(self, key: Any, n: int, step: float) -> dict[str, Any]:
+    def _one(self, key: Array, n: int, step: float) -> Data:
         of_start, of_probes = jax.random.split(key)
         made = self.make(of_start, n)
         if not isinstance(made, tuple) or len(made) != 2 or not callable(made[0]):
@@ -62,12 +64,12 @@ class FunctionTrial:
                 out |= {f"h{i}(0)": h0[name], f"h{i}(t)": ht[name], f"Δh{i}": ht[name] - h0[name]}
         return {name: jnp.mean(jnp.asarray(v) ** 2) for name, v in out.items()}
 
-    def _trained(self, f: Callable, params: Any, n: int, step: float) -> Any:
+    def _trained(self, f: Callable, params: PyTree, n: int, step: float) -> PyTree:
         if self.train is not None:
             return self.train(f, params, self.x, self.y, n)
         moving, held = split(params)
 
-        def risk(moving: Any) -> Any:
+        def risk(moving: PyTree) -> Array:
             out = f(eqx.combine(moving, held), self.x)
             return jnp.mean(self.loss(out, labels_of(self.y, out.shape, self.loss)))
 
@@ -83,7 +85,7 @@ class FunctionTrial:
         return eqx.combine(moving, held)
 
 
-def labels_of(y: Any, shape: tuple[int, ...], loss: AbstractLoss) -> Any:
+def labels_of(y: Array, shape: tuple[int, ...], loss: AbstractLoss) -> Array:
     """y of the shape of f, or (m,) class numbers: (m,) beside (m, 1) would broadcast to (m, m)."""
     m, outputs = len(y), int(np.prod(shape[1:]))
     if shape[:1] != (m,):
@@ -99,7 +101,7 @@ def labels_of(y: Any, shape: tuple[int, ...], loss: AbstractLoss) -> Any:
     return fitted
 
 
-def _applied(call: Callable, at: Any, probes: Any) -> Any:
+def _applied(call: Callable, at: ArrayLike, probes: Array) -> PyTree:
     """K v of every probe v."""
     _, back = jax.vjp(call, at)
     return jax.vmap(lambda v: jax.jvp(call, (at,), back(v))[1])(probes)

@@ -10,14 +10,15 @@ import numpy as np
 from ..._checks import count, finite
 from ...parametrisations import Parametrisation
 from ...parametrisations.exponents import power
-from ...problems.losses import LOSSES, AbstractLoss
-from ...states.family import Family
-from ...states.network import Network
+from ...problems.losses import AbstractLoss, loss_named
+from ...states.family import is_family
+from ...states.network import is_network
+from ...vocabulary.losses import LOSSES
 from .family_trial import FamilyTrial
 from .function_trial import FunctionTrial
 
 
-def made_trial(
+def build_trial(
     family: Any, chosen: Parametrisation | None, x, y, loss, steps: int, optimiser, centred, train, features
 ) -> Any:
     """Networks of a family, centred where the predicted f(0) does not grow, or models of make(key, n)."""
@@ -36,8 +37,8 @@ def made_trial(
 
 
 def checked_family(family: Any) -> Any:
-    _refuse(isinstance(family, Network), "a network has one width; give net.family")
-    known = isinstance(family, Family) or callable(family)
+    _refuse(is_network(family), "a network has one width; give net.family")
+    known = is_family(family) or callable(family)
     _refuse(not known, f"family must be a wf.Family or a function make(key, n), got {family!r}")
     return family
 
@@ -56,25 +57,29 @@ def _refuse(wrong: bool, words: str) -> None:
         raise ValueError(f"width_check: {words}.")
 
 
-def checked_loss(loss: Any) -> AbstractLoss:
+def checked_loss(loss: AbstractLoss | str) -> AbstractLoss:
     if isinstance(loss, AbstractLoss):
         return loss
     if loss not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, or such as wf.Huber(1.0), got {loss!r}.")
-    return LOSSES[loss]()
+        raise ValueError(
+            f"loss must be one of {', '.join(LOSSES)}, or such as wf.losses.Huber(1.0), got {loss!r}."
+        )
+    return loss_named(loss)
 
 
-def checked_data(family: Any, x: Any, y: Any, loss: AbstractLoss, size: float) -> tuple[Any, Any]:
+def checked_data(
+    family: Any, x: Any, y: Any, loss: AbstractLoss, size: float
+) -> tuple[np.ndarray, np.ndarray]:
     if (x is None) != (y is None):
         raise ValueError("width_check needs both x and y, or neither.")
     if x is None:
-        if not isinstance(family, Family):
+        if not is_family(family):
             raise ValueError("Give x and y: make(key, n) does not say its input size.")
         from scipy.special import erf
 
         x = np.random.default_rng(0).normal(size=(16, family.d))
         y = size * erf(x[:, 0])
-        if family.outputs > 1 or not isinstance(loss, LOSSES["squared"]):
+        if family.outputs > 1 or not loss.is_squared:
             raise ValueError("width_check has data of its own for one output and squared loss; give x and y.")
     dtype = jax.dtypes.canonicalize_dtype(np.result_type(np.asarray(x).dtype, np.float32))
     x, y = finite("x", x).astype(dtype), finite("y", y)

@@ -3,31 +3,36 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
+from jaxtyping import Array
+from numpy.typing import ArrayLike
 
 from ..._checks import count, positive
 from ..._checks import key as check_key
+from ..._data import Data
 from ...figures import save
 from ...parametrisations import Exponents, Parametrisation, named
 from ...problems.losses import AbstractLoss, Huber, Squared
-from ...states.family import Family
-from ..regime.report import plain
-from ..regime.verdicts import Verdict
+from ...states.family import Family, is_family
+from ...verdicts import Verdict
+from ..regimes.report import plain
 from .family_trial import Squares
 from .figure import draw
-from .fit import Curve, curves, judge_widths, worst_error
-from .inputs import checked_data, checked_family, checked_loss, checked_widths, made_trial
+from .fit import Curve, curves, verdict_of_widths, worst_error
+from .inputs import build_trial, checked_data, checked_family, checked_loss, checked_widths
 from .setting import Setting, setting
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ERROR = 0.02  # of an exponent, that seeds are added for
 _MOVE = 0.1  # of f (in units of y) and of h at most: small enough for the first order in the step
 # a step, where there are several: what the first has moved must show in the second
 _MOVE_MORE = 0.5
 _DRAWS, _LEAST, _MOST = 2**13, 8, 2**12  # units per width, and networks at least and at most
-_WORDS = {"kernel": "lazy", "trivial": "lazy", "feature": "feature-learning", "unstable": "unstable"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,7 +54,7 @@ class WidthReport:
 
     @property
     def verdict(self) -> str:
-        """ "lazy", "feature-learning", "unstable" or "not decided"."""
+        """ "lazy", "feature-learning", "trivial", "unstable" or "not decided"."""
         return self.decision.word
 
     def gap(self) -> float:
@@ -79,7 +84,7 @@ class WidthReport:
             lines.append(f"{name:<20}{wanted:>10}{slope:>18}{c.values[0]:>12.3g}{c.values[-1]:>12.3g}")
         return lines
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Data:
         """Plain data, ready for JSON; what is not finite is None."""
         each = {
             name: {
@@ -97,7 +102,7 @@ class WidthReport:
         }
         return plain({**self.setting._asdict(), **head, **how, "notes": self.notes, "curves": each})
 
-    def plot(self, path: str | Path | None = None) -> Any:
+    def plot(self, path: str | Path | None = None) -> "Figure":
         """|Δh_l| and |Δf| against n with the fitted and the predicted slopes; beside it |h_l(t)|, which
         look alike in every regime."""
         figure = draw(self.widths, self.curves, self.verdict)
@@ -111,8 +116,8 @@ def width_check(
     widths: Sequence[int],
     steps: int = 1,
     *,
-    x: Any = None,
-    y: Any = None,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
     parametrisation: str | Parametrisation = "ntk",
     loss: str | AbstractLoss = "squared",
     step: float | None = None,
@@ -121,7 +126,7 @@ def width_check(
     centred: bool | None = None,
     train: Callable | None = None,
     features: Callable | None = None,
-    key: Any = None,
+    key: object = None,
     progress: Callable | None = None,
 ) -> WidthReport:
     """Train networks of several widths for a few steps and fit |Δh_l|, |Δf| and more to powers of n.
@@ -135,16 +140,20 @@ def width_check(
     - seeds: networks a width; by default so many that the error bars of the exponents are below 0.02.
     - centred: train F = f − f(0). By default where the predicted f(0) does not grow: f(0), of order 1 and
       random, would be part of the residual and cost seeds. Where it grows it is part of the prediction.
-    - progress: called with a line of text at every width."""
+    - progress: called with a line of text at every width.
+
+    >>> check = wf.width_check(wf.MLP(3), (8, 16, 32), parametrisation="mup", seeds=2)
+    >>> check.expected, round(check.curves["f(0)"].predicted, 2)
+    ('feature-learning', -0.5)"""
     family, ns = checked_family(family), checked_widths(widths)
     steps, key = count("steps", steps), jax.random.key(0) if key is None else check_key("key", key)
     loss = checked_loss(loss)
-    chosen = named(parametrisation, family.depth, optimiser) if isinstance(family, Family) else None
+    chosen = named(parametrisation, family.depth, optimiser) if is_family(family) else None
     grows = chosen is not None and chosen.exponents(optimiser).f0 > 0
     # Where f(0) grows, its exponent is that of the residual as soon as y is small beside it.
     default = x is None
     x, y = checked_data(family, x, y, loss, 0.1 if grows else 1.0)
-    trial = made_trial(family, chosen, x, y, loss, steps, optimiser, centred, train, features)
+    trial = build_trial(family, chosen, x, y, loss, steps, optimiser, centred, train, features)
     own_step = train is not None or not isinstance(optimiser, str)
     wanted = {n: count("seeds", seeds, least=2) if seeds else max(_LEAST, _DRAWS // n) for n in ns}
     if own_step or step is not None:
@@ -154,8 +163,8 @@ def width_check(
     predicted = None if chosen is None else chosen.exponents(optimiser)
     squares, fitted = _measured(trial, ns, key, eta, wanted, seeds is not None, predicted, steps, progress)
     notes = _notes(ns, squares, fitted, predicted, trial.centred, eta, own_step, steps)
-    expected = None if chosen is None else _WORDS[chosen.regime(optimiser).verdict]
-    verdict = judge_widths(fitted, predicted is not None)
+    expected = None if chosen is None else chosen.regime(optimiser).verdict
+    verdict = verdict_of_widths(fitted, predicted is not None)
     number = tuple(len(squares[n]["Δf"]) for n in ns)
     made = setting(chosen, optimiser, train, loss, x, default)
     how = number, trial.centred, eta, steps, notes
@@ -188,14 +197,14 @@ def _measured(
         wanted = {n: factor * v for n, v in wanted.items()}
 
 
-def _size(y: Any, loss: AbstractLoss) -> float:
+def _size(y: ArrayLike, loss: AbstractLoss) -> float:
     """What f must come near to: y itself, or, for classes, of order 1."""
     if not isinstance(loss, Squared | Huber):
         return 1.0
     return max(float(np.sqrt(np.mean(np.asarray(y, float) ** 2))), 1e-30)
 
 
-def _step(trial, ns: tuple[int, ...], key: Any, size: float, wanted: dict[int, int], steps: int) -> float:
+def _step(trial, ns: tuple[int, ...], key: Array, size: float, wanted: dict[int, int], steps: int) -> float:
     """η₀ that moves f, in units of y, and every hidden layer, of itself, by `_MOVE` at most."""
     tried, moves = 1e-3, []
     for n in (ns[0], ns[-1]):

@@ -1,11 +1,13 @@
 """What a width check was made with, in one line."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...parametrisations import Parametrisation
-from ...problems.losses import LOSSES, AbstractLoss
+from ...problems.losses import AbstractLoss
+from ...vocabulary.losses import LOSSES
 
 _OWN = "of make(key, n)"
 
@@ -31,7 +33,12 @@ class Setting(NamedTuple):
 
 
 def setting(
-    chosen: Parametrisation | None, optimiser: Any, train: Any, loss: AbstractLoss, x: Any, default: bool
+    chosen: Parametrisation | None,
+    optimiser: Any,
+    train: Callable | None,
+    loss: AbstractLoss,
+    x: np.ndarray,
+    default: bool,
 ) -> Setting:
     """The setting of a family under a chosen parametrisation, or of models of one's own (None)."""
     if chosen is None:
@@ -40,7 +47,7 @@ def setting(
     else:
         by = optimiser
     parametrisation = _OWN if chosen is None else chosen.name or _exponents(chosen)
-    losses = {kind: name for name, kind in LOSSES.items()}
+    losses = {word.constructor(): word.name for word in LOSSES.values()}
     return Setting(
         parametrisation, by, losses.get(type(loss), type(loss).__name__), len(x), np.shape(x)[1:], default
     )

@@ -2,13 +2,14 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
+from ..._typing import Scalar
 from . import scharfetter_gummel as sg
 from . import upwind
 from .faces import inflow, limited
@@ -37,7 +38,7 @@ class AbstractStep(eqx.Module):
     order: eqx.AbstractClassVar[int]
 
     @abc.abstractmethod
-    def __call__(self, mass: Array, first: Array, potential: Potential, grid: Cells, dt: Array) -> Any:
+    def __call__(self, mass: Array, first: Array, potential: Potential, grid: Cells, dt: Array) -> PyTree:
         """The masses after the step, and an estimate of the error in L1. `first` is potential(mass)."""
 
     @abc.abstractmethod
@@ -54,7 +55,7 @@ class DriftDiffusion(AbstractStep):
     Φ from the start of each sub-step, extrapolated from one, two and three sub-steps: order 3 in dt, and
     stable for any dt. The extrapolation is one of fluxes, limited where it would make a mass negative."""
 
-    beta: Any
+    beta: Scalar
     order = 3
 
     def _substep(self, mass: Array, phi: Array, grid: Cells, dt: Array) -> tuple[Array, list[Array | None]]:

@@ -1,6 +1,6 @@
 """The minimising movement on a grid, with entropic transport in the log domain."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +8,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
+from ..._typing import Scalar
 from ...states.grid import GridDensity
 from .scheme import AbstractScheme, Moved, tolerance
 
@@ -20,25 +21,23 @@ class Blur(NamedTuple):
     """ε; the diffusion ε/(2τ) that the blur adds to each step; and how much of it is too much, the bias:
     ε/(2τ) − 1/β where positive, else 0."""
 
-    epsilon: float
-    diffusion: float
-    bias: float
+    epsilon: Scalar
+    diffusion: Scalar
+    bias: Scalar
 
 
-def blur_of(state: GridDensity, step: float, beta: float, epsilon: float | None) -> Blur:
+def blur_of(state: GridDensity, step: Scalar, beta: Scalar, epsilon: Scalar | None) -> Blur:
     """What ε is for this grid (by default max(τ/β, h²), h the largest cell of a trained axis), and what it
     does."""
-    widths = np.asarray(state.widths)[np.asarray(state.moves)]
-    if widths.size == 0:
+    if not any(state.moves):
         raise ValueError("JKO has nothing to move: no coordinate of this neuron is trained.")
-    h = float(widths.max())
-    epsilon = max(step / beta, h**2) if epsilon is None else epsilon
-    if epsilon < h**2 / 2:
-        raise ValueError(
-            f"JKO(epsilon={epsilon:.3g}) blurs by less than a cell of size {h:.3g}, across which no mass "
-            f"would pass; allowed is {h**2 / 2:.3g} or more. Use more cells, or epsilon=None."
-        )
-    return Blur(epsilon, epsilon / (2 * step), max(0.0, epsilon / (2 * step) - 1 / beta))
+    h = _largest_cell(state)
+    epsilon = jnp.maximum(step / beta, h**2) if epsilon is None else jnp.asarray(epsilon)
+    return Blur(epsilon, epsilon / (2 * step), jnp.maximum(0.0, epsilon / (2 * step) - 1 / beta))
+
+
+def _largest_cell(state: GridDensity) -> Array:
+    return jnp.max(state.widths[np.flatnonzero(state.moves)]).astype(jnp.result_type(float))
 
 
 class Entropic(AbstractScheme):
@@ -54,11 +53,16 @@ class Entropic(AbstractScheme):
     with Ψ_λ taken at ρ itself: one damped fixed point for log b, all in logarithms. K acts axis by axis;
     nothing of size cells × cells is held. Mass is kept to rounding, and ρ ≥ 0."""
 
-    epsilon: float
+    epsilon: Scalar
     tol: float | None = None
 
     def check(self, state, step, beta):
-        blur_of(state, step, beta, self.epsilon)
+        h, epsilon = float(_largest_cell(state)), float(self.epsilon)
+        if epsilon < h**2 / 2:
+            raise ValueError(
+                f"JKO(epsilon={epsilon:.3g}) blurs by less than a cell of size {h:.3g}, across which no mass "
+                f"would pass; allowed is {h**2 / 2:.3g} or more. Use more cells, or epsilon=None."
+            )
 
     def move(self, G, state, step, beta, key):  # noqa: N803
         per_step = self.epsilon / step  # ε/τ
@@ -107,7 +111,7 @@ class _Turn(NamedTuple):
 class _Kernel:
     """f ↦ log Σ_θ' e^{−|θ−θ'|²/(2ε)} e^{f(θ')}, one trained axis after the other."""
 
-    def __init__(self, state: GridDensity, epsilon: Any):
+    def __init__(self, state: GridDensity, epsilon: Scalar):
         self.axes: dict[int, Float[Array, "N N"]] = {}
         for i, moves in enumerate(state.moves):
             if moves:

@@ -1,12 +1,14 @@
 """Newton's method with conjugate gradients for the energy of particles plus a quadratic."""
 
 import abc
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from ..._typing import Scalar
 
 _MOST = 200  # Newton steps; a handful are usual
 _MOST_INNER = 100  # conjugate-gradient steps for each
@@ -21,23 +23,23 @@ class AbstractObjective(eqx.Module):
     last axis): a particle's weight does not enter its own gradient."""
 
     @abc.abstractmethod
-    def value(self, parts: Any) -> Float[Array, ""]:
+    def value(self, parts: PyTree) -> Float[Array, ""]:
         """The function to be minimised."""
 
     @abc.abstractmethod
-    def gradient(self, parts: Any) -> Any:
+    def gradient(self, parts: PyTree) -> PyTree:
         """Its gradient in the metric."""
 
     @abc.abstractmethod
-    def precondition(self, parts: Any, residual: Any) -> Any:
+    def precondition(self, parts: PyTree, residual: PyTree) -> PyTree:
         """P⁻¹ residual, P a positive part of the second derivative, self-adjoint in the metric."""
 
     @abc.abstractmethod
-    def reach(self, parts: Any, direction: Any) -> Float[Array, ""]:
+    def reach(self, parts: PyTree, direction: PyTree) -> Float[Array, ""]:
         """How far one may go in this direction, inf if anywhere."""
 
     @abc.abstractmethod
-    def inner(self, p: Any, q: Any) -> Float[Array, ""]:
+    def inner(self, p: PyTree, q: PyTree) -> Float[Array, ""]:
         """⟨p, q⟩ in the metric."""
 
 
@@ -45,19 +47,19 @@ class Found(NamedTuple):
     """A point with its value and gradient, the norm of P⁻¹ gradient there (the error in θ, roughly), the
     steps it took, and whether no further one went down."""
 
-    parts: Any
+    parts: PyTree
     value: Float[Array, ""]
-    gradient: Any
+    gradient: PyTree
     residual: Float[Array, ""]
     steps: Int[Array, ""]
     stuck: Bool[Array, ""]
 
 
-def minimise(objective: AbstractObjective, start: Any, tol: Array) -> Found:
+def minimise(objective: AbstractObjective, start: PyTree, tol: Array) -> Found:
     """A minimum near `start`, to |P⁻¹ gradient| ≤ tol. Where the second derivative is not positive the step
     is cut short (truncated conjugate gradients), so that the value never rises beyond its rounding."""
 
-    def at(parts: Any, value: Array, steps: Array, stuck: Array) -> Found:
+    def at(parts: PyTree, value: Array, steps: Array, stuck: Array) -> Found:
         gradient = objective.gradient(parts)
         direction = objective.precondition(parts, gradient)
         size = jnp.sqrt(objective.inner(direction, direction))
@@ -74,11 +76,11 @@ def minimise(objective: AbstractObjective, start: Any, tol: Array) -> Found:
     return jax.lax.while_loop(goes_on, step, at(start, objective.value(start), *none))
 
 
-def _add(p: Any, q: Any, by: Any) -> Any:
+def _add(p: PyTree, q: PyTree, by: Scalar) -> PyTree:
     return jax.tree.map(lambda p, q: p + by * q, p, q)
 
 
-def _newton_direction(objective: AbstractObjective, parts: Any) -> Any:
+def _newton_direction(objective: AbstractObjective, parts: PyTree) -> PyTree:
     """d with H d ≈ −gradient."""
     gradient, curve = jax.linearize(objective.gradient, parts)
     inner, precondition = objective.inner, lambda r: objective.precondition(parts, r)
@@ -89,7 +91,7 @@ def _newton_direction(objective: AbstractObjective, parts: Any) -> Any:
     # the search direction p, what is found so far, its residual, and whether to go on
     begin = (z, zero, r, rz, jnp.zeros((), jnp.int32), jnp.ones((), bool))
 
-    def body(loop: Any) -> Any:
+    def body(loop: PyTree) -> PyTree:
         p, d, r, rz_now, k, _ = loop
         image = curve(p)
         bend = inner(p, image)
@@ -106,13 +108,15 @@ def _newton_direction(objective: AbstractObjective, parts: Any) -> Any:
     return jax.lax.while_loop(lambda loop: loop[5] & (loop[4] < _MOST_INNER), body, begin)[1]
 
 
-def _line_search(objective: AbstractObjective, found: Found, direction: Any) -> tuple[Any, Array, Array]:
+def _line_search(
+    objective: AbstractObjective, found: Found, direction: PyTree
+) -> tuple[PyTree, Array, Array]:
     """parts + s · direction with a value that falls enough, s = 1 if it may be; whether none was found."""
     slope = objective.inner(found.gradient, direction)
     slack = 32 * jnp.finfo(found.value.dtype).eps * jnp.abs(found.value)  # the value's own rounding
     first = jnp.minimum(1.0, _INSIDE * objective.reach(found.parts, direction)).astype(found.value.dtype)
 
-    def halved(loop: Any) -> Any:
+    def halved(loop: PyTree) -> PyTree:
         s, k, _, _ = loop
         value = objective.value(_add(found.parts, direction, s / 2))
         return s / 2, k + 1, value, value <= found.value + _ARMIJO * s / 2 * slope + slack

@@ -1,15 +1,13 @@
 """The proximal step of particles: W2 with the assignment that every particle keeps its own."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from ...functionals.base import AbstractFunctional
-from ...problems.radial import RadialNeuron
 from ...states.particles import Particles
+from .assignment import is_optimal
 from .newton import AbstractObjective, minimise
 from .scheme import AbstractScheme, Moved, tolerance
 
@@ -33,21 +31,11 @@ class Movement(AbstractObjective):
         return jax.tree.map(lambda r: self.step * r, residual)
 
     def reach(self, parts, direction):
-        if not isinstance(self.start.neuron, RadialNeuron):
-            return jnp.asarray(jnp.inf, self.start.dtype)
-        # log r of the noise's drift does not see that a radius has changed its sign
-        p = len(self.start.neuron.blocks)
-        return room(parts.w[-p:], direction.w[-p:])
+        return self.start.neuron.room(parts, direction).astype(self.start.dtype)
 
     def inner(self, p, q):
         products = jax.tree.map(lambda a, b: jnp.sum(self.start.weights * a * b), p, q)
         return sum(jax.tree.leaves(products), start=jnp.zeros((), self.start.dtype))
-
-
-def room(values: Array, direction: Array) -> Array:
-    """The largest s for which values + s · direction keep their sign."""
-    falls = values * direction < 0
-    return jnp.min(jnp.where(falls, jnp.abs(values) / jnp.where(falls, jnp.abs(direction), 1.0), jnp.inf))
 
 
 class Proximal(AbstractScheme):
@@ -68,11 +56,12 @@ class Proximal(AbstractScheme):
         found = minimise(objective, state.parts, tol)
         return Moved(state.with_parts(state.projected(found.parts)), found.residual, found.residual <= tol)
 
+    def is_w2(self, G, before, moved, step):  # noqa: N803
+        return is_optimal(G, before, moved.state, step, moved.residual)
 
-def check_particles(state: Any) -> None:
-    """Raise unless each particle of one cloud has a weight > 0."""
-    if state.weights.ndim > 1:
-        raise ValueError(f"JKO moves one cloud at a time, got a batch of them, {state.weights.shape[:-1]}.")
+
+def check_particles(state: Particles) -> None:
+    """Raise unless each particle has a weight > 0."""
     weights = np.asarray(state.weights)
     if not (weights > 0).all():
         raise ValueError(

@@ -1,18 +1,18 @@
 """The minimising movement on the line, in quantiles: W2 is exact, the entropy included."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtri
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
-from ...problems.radial import RadialNeuron
+from ...problems.radial import room
 from .newton import AbstractObjective, minimise
-from .proximal import Movement, check_particles, room
+from .proximal import Movement, check_particles
 from .scheme import AbstractScheme, Moved, tolerance
 
 _FEWEST = 4
@@ -65,10 +65,10 @@ class LineMovement(AbstractObjective):
     rule: Rule
     beta: Array
 
-    def _line(self, parts: Any) -> Array:
+    def _line(self, parts: PyTree) -> Array:
         return self.movement.start.neuron.pack(parts)[:, 0]
 
-    def _parts(self, line: Array) -> Any:
+    def _parts(self, line: Array) -> PyTree:
         return self.movement.start.neuron.unpack(line[:, None])
 
     def value(self, parts):
@@ -123,7 +123,7 @@ class Quantiles(AbstractScheme):
                 f"JKO with noise on the line takes particles as quantiles of a density, but {same} of "
                 f"{state.n} are at the place of another. Start from distinct ones, as law.nodes(n) has."
             )
-        if isinstance(state.neuron, RadialNeuron) and (places <= 0).any():
+        if not state.neuron.is_flat and (places <= 0).any():
             raise ValueError("JKO with noise needs radii > 0.")
 
     def move(self, G, state, step, beta, key):  # noqa: N803

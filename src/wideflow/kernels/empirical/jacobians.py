@@ -3,6 +3,8 @@
 Everything loops inside one program, whose buffers are allocated once: touching fresh memory for each tile
 takes longer than the arithmetic."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -13,21 +15,21 @@ from ..function import Model
 _SLICE = 4096  # parameters multiplied at a time, so that both factors stay in cache
 
 
-def pulled(model: Model, x: Array) -> list[Array]:
+def jacobian_rows(model: Model, x: Array) -> list[Array]:
     """∂f_o(x_i)/∂p of a tile of samples: for each leaf an array (k, O, size of the leaf)."""
 
     def one(x: Array) -> list[Array]:
-        value, pull = jax.vjp(lambda moving: model.row(moving, x), model.moving)
-        rows = jax.vmap(lambda unit: jax.tree.leaves(pull(unit)[0]))(jnp.eye(value.size, dtype=value.dtype))
+        value, vjp = jax.vjp(lambda moving: model.row(moving, x), model.moving)
+        rows = jax.vmap(lambda unit: jax.tree.leaves(vjp(unit)[0]))(jnp.eye(value.size, dtype=value.dtype))
         return [row.reshape(value.size, -1) for row in rows]
 
     return jax.vmap(one)(x)
 
 
-def pulled_pair(model: Model, x: Array, output: Array) -> list[Array]:
+def output_gradient(model: Model, x: Array, output: Array) -> list[Array]:
     """∂f_o(x)/∂p of one sample and one output, leaf by leaf, each in its own shape."""
-    value, pull = jax.vjp(lambda moving: model.row(moving, x), model.moving)
-    return jax.tree.leaves(pull(jax.nn.one_hot(output, value.size, dtype=value.dtype))[0])
+    value, vjp = jax.vjp(lambda moving: model.row(moving, x), model.moving)
+    return jax.tree.leaves(vjp(jax.nn.one_hot(output, value.size, dtype=value.dtype))[0])
 
 
 def pushed(model: Model, x: Array, tangents: list[Array], leaves: bool) -> list[Array]:
@@ -76,8 +78,9 @@ def _summed(kernels: list[Array], leaves: bool) -> list[Array]:
     return kernels if leaves else [sum(kernels[1:], kernels[0])]
 
 
-def _over_columns(block, columns: Array, first: Array) -> list[Array]:
-    """block(tile) for all tiles of columns from `first` on, stacked; zeros before it."""
+def _over_columns(block: Callable[[Array], list[Array]], columns: Array, first: Array | int) -> list[Array]:
+    """block(tile) for all tiles of columns from `first` on, stacked; zeros before it. It has a reverse
+    derivative where `first` is an int."""
     shapes = jax.eval_shape(block, columns[0])
     start = [jnp.zeros((columns.shape[0], *s.shape), s.dtype) for s in shapes]
 
@@ -89,12 +92,12 @@ def _over_columns(block, columns: Array, first: Array) -> list[Array]:
 
 @eqx.filter_jit
 def contraction_strip(
-    model: Model, rates: Array, rows: Array, columns: Array, first: Array, trace: bool, leaves: bool
+    model: Model, rates: Array, rows: Array, columns: Array, first: Array | int, trace: bool, leaves: bool
 ) -> list[Array]:
     """Σ_p rate_p ∂_p f(x_i) ∂_p f(x_j)ᵀ for a tile of rows i and tiles j of columns.
 
     Full: (tiles, rows·O, k, O). Trace: (tiles, rows, k)."""
-    held = _scaled(pulled(model, rows), rates)
+    left = _scaled(jacobian_rows(model, rows), rates)
 
     def block(x: Array) -> list[Array]:
         def product(a: Array, b: Array) -> Array:
@@ -103,7 +106,7 @@ def contraction_strip(
                 return gram(a.reshape(r, -1), b.reshape(k, -1), model.dtype) / O
             return gram(a.reshape(r * O, -1), b.reshape(k * O, -1), model.dtype).reshape(r * O, k, O)
 
-        return _summed([product(a, b) for a, b in zip(held, pulled(model, x), strict=True)], leaves)
+        return _summed([product(a, b) for a, b in zip(left, jacobian_rows(model, x), strict=True)], leaves)
 
     return _over_columns(block, columns, first)
 
@@ -115,14 +118,14 @@ def products_strip(
     rows: Array,
     outputs: Array,
     columns: Array,
-    first: Array,
+    first: Array | int,
     trace: bool,
     leaves: bool,
 ) -> list[Array]:
     """The same for q pairs (x_i, o), each pulled back and pushed forward: (tiles, q, k, O).
 
     Trace: each pair's own output of it alone, over O: (tiles, q, k)."""
-    tangents = _scaled(jax.vmap(lambda x, o: pulled_pair(model, x, o))(rows, outputs), rates)
+    tangents = _scaled(jax.vmap(lambda x, o: output_gradient(model, x, o))(rows, outputs), rates)
 
     def block(x: Array) -> list[Array]:
         out = pushed(model, x, tangents, leaves)
@@ -139,7 +142,7 @@ def contraction_diagonal(model: Model, rates: Array, tiles: Array, leaves: bool)
     """K(x_i, x_i) of tiles (n, k, …) of samples: (n, k, O, O)."""
 
     def block(x: Array) -> list[Array]:
-        jacobian = pulled(model, x)
+        jacobian = jacobian_rows(model, x)
         pairs = zip(_scaled(jacobian, rates), jacobian, strict=True)
         product = jax.vmap(lambda a, b: gram(a, b, model.dtype))
         return _summed([product(a, b) for a, b in pairs], leaves)
@@ -152,7 +155,7 @@ def products_diagonal(model: Model, rates: Array, rows: Array, outputs: Array, l
     """Rows o of K(x_i, x_i) for tiles (n, q) of pairs (x_i, o): (n, q, O)."""
 
     def one(x: Array, output: Array) -> list[Array]:
-        tangents = [leaf[None] for leaf in _scaled(pulled_pair(model, x, output), rates)]
+        tangents = [leaf[None] for leaf in _scaled(output_gradient(model, x, output), rates)]
         return [k[0, 0] for k in pushed(model, x[None], tangents, leaves)]
 
     return jax.lax.map(lambda tile: jax.vmap(one)(*tile), (rows, outputs))

@@ -5,16 +5,18 @@ No gradient of a weight is formed where that would be larger than its two factor
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from ..._checks import count, fits, nearest
 from ...states.network import Network
-from ..function import samples
+from ..function import Batch, samples
+from ..tracing import is_traced
+from .layerwise_traced import tile_size, traced_kernels
 from .ntk import FORMS
 from .plan import even
 from .signals import Tile, bare, blocks, diagonal, sample_bytes, signals, triangle
@@ -24,7 +26,12 @@ _ALIGNMENT = 64
 
 
 def layerwise_ntk(
-    network: Network, x1: Any, x2: Any = None, *, form: str = "full", memory: int | None = None
+    network: Network,
+    x1: ArrayLike,
+    x2: ArrayLike | None = None,
+    *,
+    form: str = "full",
+    memory: int | None = None,
 ) -> Array:
     """K(x, x') = Σ_l rate_l ⟨∂f(x)/∂W_l, ∂f(x')/∂W_l⟩ between samples x1 (m1, …) and x2 (m2, …), or x1
     itself, with the rates n^−c_l of the network. α cancels (F = αf moves at rate/α²); a centre does not move.
@@ -34,19 +41,26 @@ def layerwise_ntk(
       "diagonal": K(x_i, x_i), (m, O, O), or (m,) for one output.
     - memory: bytes beside the kernel, 256 MiB by default: it sets how many samples are taken at once.
 
-    It follows the dtype of the network. Other weights, rates and multipliers do not compile anew."""
+    It follows the dtype of the network. Other weights, rates and multipliers do not compile anew. Inside jit,
+    grad and vmap it is planned from shapes alone, all of a symmetric kernel is computed, and only shapes are
+    checked."""
     return _kernels(network, x1, x2, form, memory, per_layer=False)[0]
 
 
 def layerwise_kernels(
-    network: Network, x1: Any, x2: Any = None, *, form: str = "full", memory: int | None = None
+    network: Network,
+    x1: ArrayLike,
+    x2: ArrayLike | None = None,
+    *,
+    form: str = "full",
+    memory: int | None = None,
 ) -> tuple[Array, ...]:
     """The terms of `layerwise_ntk`, one for each weight layer (with its biases): their sum is the kernel."""
     return _kernels(network, x1, x2, form, memory, per_layer=True)
 
 
 def _kernels(
-    network: Network, x1: Any, x2: Any, form: str, memory: int | None, per_layer: bool
+    network: Network, x1: ArrayLike, x2: ArrayLike | None, form: str, memory: int | None, per_layer: bool
 ) -> tuple[Array, ...]:
     if form not in FORMS:
         raise ValueError(f"form must be one of {FORMS}, got {form!r}.{nearest(form, FORMS)}")
@@ -60,30 +74,37 @@ def _kernels(
     o = 1 if form == "trace" else network.outputs
     m2 = 1 if form == "diagonal" else len(rows if columns is None else columns)
     entries = copies * len(rows) * m2 * o * o
-    hint = "Try form='trace', fewer samples at a time, or a wf.KernelOperator, which holds no kernel."
+    hint = "Try form='trace', fewer samples at a time, or a wf.kernels.KernelOperator, which holds no kernel."
     fits("The kernel", 1.5 * entries * network.dtype.itemsize, hint)
-    if form == "diagonal":
-        kernels = _diagonal(network, rows, budget, copies)
+    if isinstance(rows, np.ndarray) and (columns is None or isinstance(columns, np.ndarray)):
+        kernels = _on_host(network, rows, columns, form, budget, copies)
     else:
-        kernels = _matrix(network, rows, columns, form == "trace", budget, copies)
-    _check_finite(kernels, form, columns is None)
-    if network.outputs == 1 and form != "trace":
-        kernels = [kernel[..., 0, 0] for kernel in kernels]
-    return tuple(_handed_over(kernel) for kernel in kernels)
+        kernels = traced_kernels(network, rows, columns, form, budget, per_layer)
+    if form != "trace":
+        return tuple(kernel[..., 0, 0] if network.outputs == 1 else kernel for kernel in kernels)
+    return tuple(kernels)
 
 
-def _samples(name: str, x: Any, network: Network) -> np.ndarray:
-    """Rows of x in the dtype of the network, of the shape that it takes."""
+def _on_host(
+    network: Network, x1: np.ndarray, x2: np.ndarray | None, form: str, budget: int, copies: int
+) -> list[Array]:
+    """Tile by tile into arrays of the host, and checked."""
+    if form == "diagonal":
+        kernels = _diagonal(network, x1, budget, copies)
+    else:
+        kernels = _matrix(network, x1, x2, form == "trace", budget, copies)
+    _check_finite(kernels, form, x2 is None)
+    return [_handed_over(kernel) for kernel in kernels]
+
+
+def _samples(name: str, x: ArrayLike, network: Network) -> Batch:
+    """Rows of x in the dtype of the network, of the shape that it takes; on the host unless traced."""
     rows, family = samples(name, x), network.family
     if rows.ndim < 2 or math.prod(rows.shape[1:]) != family.d:
         raise ValueError(f"{name} must have rows of shape {family.inputs}, got {rows.shape}.")
-    return rows.astype(network.dtype, copy=False).reshape(len(rows), *family.inputs)
-
-
-def _tile(network: Network, m: int, block: int, budget: int) -> int:
-    """Samples at a time: signals of two tiles and the kernel between them, twice, within the budget."""
-    one, square = 2.0 * sample_bytes(network), 2.0 * block * network.dtype.itemsize
-    return even(m, (math.sqrt(one**2 + 4 * square * budget) - one) / (2 * square))
+    rows = jnp.asarray(rows) if is_traced(network) else rows
+    rows = rows if rows.dtype == network.dtype else rows.astype(network.dtype)
+    return rows.reshape(len(rows), *family.inputs)
 
 
 def _tiles(x: np.ndarray, size: int) -> Iterator[tuple[int, Array]]:
@@ -100,7 +121,7 @@ def _matrix(
     """Pairs of tiles; without x2 those on and above the diagonal, and their mirrors."""
     o = 1 if trace else network.outputs
     columns = x1 if x2 is None else x2
-    size = _tile(network, max(len(x1), len(columns)), copies * o * o, budget)
+    size = tile_size(network, max(len(x1), len(columns)), copies * o * o, budget)
     shape = (len(x1), len(columns)) if trace else (len(x1), len(columns), o, o)
     out = [_aligned(shape, network.dtype) for _ in range(copies)]
     for i, rows in _tiles(x1, min(size, len(x1))):
@@ -132,7 +153,7 @@ def _write(kernel: np.ndarray, tile: np.ndarray, i: int, j: int, mirror: bool) -
         kernel[j + rest : j + part.shape[1], i : i + len(part)] = tile[:, rest:].transpose(turned)
 
 
-def _aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array that begins where JAX wants its own to begin, so that it can take it over."""
     size = math.prod(shape) * dtype.itemsize
     raw = np.empty(size + _ALIGNMENT, np.uint8)

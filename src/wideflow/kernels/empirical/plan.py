@@ -2,13 +2,15 @@
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree, PyTreeDef
 
-from ..function import Model
+from ..._typing import DType
+from ..function import Batch, Model
 
 BUDGET = 2**29  # bytes: 512 MiB
 METHODS = ("contraction", "products")
@@ -44,14 +46,17 @@ class Costs(NamedTuple):
     activations: float
 
 
-def costs(model: Model, x: Any) -> Costs:
-    """From the compiler's own count (nothing is compiled), or 2P operations where it has none."""
+def costs(model: Model, x: Batch) -> Costs:
+    """From the compiler's own count (nothing is compiled), or 2P operations where it has none, or where f is
+    traced and may close over what is."""
+    if model.traced:
+        return Costs(2.0 * model.size, 0.0)
     (dynamic, static), structure = _parts(model)
     avals = tuple((leaf.shape, leaf.dtype) for leaf in dynamic)
     return _costs(static, structure, avals, x.shape[1:], x.dtype)
 
 
-def _parts(model: Model) -> tuple[tuple[list, tuple], Any]:
+def _parts(model: Model) -> tuple[tuple[list, tuple], PyTreeDef]:
     leaves, structure = jax.tree.flatten(model)
     dynamic = [jnp.asarray(leaf) if eqx.is_array(leaf) else None for leaf in leaves]
     static = tuple(None if eqx.is_array(leaf) else leaf for leaf in leaves)
@@ -59,7 +64,7 @@ def _parts(model: Model) -> tuple[tuple[list, tuple], Any]:
 
 
 @lru_cache(maxsize=256)
-def _costs(static: tuple, structure: Any, avals: tuple, shape: tuple, dtype: Any) -> Costs:
+def _costs(static: tuple, structure: PyTreeDef, avals: tuple, shape: tuple, dtype: DType) -> Costs:
     def run(dynamic: list, x: jax.Array) -> jax.Array:
         arrays = iter(dynamic)
         leaves = [next(arrays) if leaf is None else leaf for leaf in static]
@@ -70,7 +75,7 @@ def _costs(static: tuple, structure: Any, avals: tuple, shape: tuple, dtype: Any
     counts = []
     for rows in (1, 2):  # the difference is free of what all samples share
         lowered = jax.jit(run).lower(dynamic, jax.ShapeDtypeStruct((rows, *shape), dtype))
-        counted: Any = lowered.cost_analysis() or {}
+        counted: PyTree = lowered.cost_analysis() or {}
         counts.append([float(counted.get(name, 0.0)) for name in ("flops", "bytes accessed")])
     flops, activations = (b - a if b > a else b for a, b in zip(*counts, strict=True))
     size = sum(math.prod(aval[0]) for aval in avals)
@@ -78,7 +83,15 @@ def _costs(static: tuple, structure: Any, avals: tuple, shape: tuple, dtype: Any
 
 
 def planned(
-    model: Model, x: Any, m1: int, m2: int, symmetric: bool, form: str, leaves: bool, method: str, budget: int
+    model: Model,
+    x: Batch,
+    m1: int,
+    m2: int,
+    symmetric: bool,
+    form: str,
+    leaves: bool,
+    method: str,
+    budget: int,
 ) -> Plan:
     """The cheaper of the two ways, or the one asked for."""
     cost = costs(model, x)
@@ -146,6 +159,6 @@ def _products(model, cost: Costs, m1, m2, symmetric: bool, form: str, leaves: bo
     pair = tangent + columns * cost.activations
     tile = even(pairs, min(_PAIRS, (budget - columns * cost.activations) / pair))
     half = (1 + tile / pairs) / 2 if symmetric else 1.0
-    pull = pairs * (3 * cost.flops + _ENTRY * model.size)
+    back = pairs * (3 * cost.flops + _ENTRY * model.size)
     push = m2 * half * (math.ceil(pairs / tile) + 2 * times * pairs) * cost.flops
-    return Plan("products", tile, columns, pull + push, tile * pair + columns * cost.activations, "")
+    return Plan("products", tile, columns, back + push, tile * pair + columns * cost.activations, "")

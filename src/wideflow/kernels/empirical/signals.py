@@ -2,16 +2,15 @@
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from ...parametrisations import Parametrisation
 from ...states.family import Family
-from ...states.layers import Conv, Dense
 from ...states.network import Network
 
 _CHUNK = 2**25  # bytes of gradients of weights to hold at once
@@ -24,7 +23,7 @@ class Signals(NamedTuple):
     √rate, with the bias as a constant input; `b` (m, O, P, units) = ∂f_o/∂h, or None for I, the output's."""
 
     a: Array
-    b: Any
+    b: PyTree
 
 
 Tile = tuple[Signals, ...]
@@ -37,10 +36,9 @@ def sample_bytes(network: Network) -> int:
 
 @lru_cache(maxsize=256)
 def _numbers(family: Family, n: int) -> int:
-    layers = [i for i, layer in enumerate(family.layers) if isinstance(layer, Dense | Conv)]
-    shapes, total = family.shapes(n), 0
-    for i, weights in zip(layers, family.weight_shapes(n), strict=True):
-        positions = math.prod(shapes[i + 1][:-1])
+    total = 0
+    for (_, _, outputs), weights in zip(family.sites(n), family.weight_shapes(n), strict=True):
+        positions = math.prod(outputs[:-1])
         total += positions * (math.prod(weights[:-1]) + family.outputs * weights[-1])
     return total
 
@@ -57,28 +55,28 @@ def bare(network: Network) -> Network:
 @eqx.filter_jit
 def signals(network: Network, x: Array) -> Tile:
     """Of every weight layer, on samples x."""
-    layers = [layer for layer in network.family.layers if isinstance(layer, Dense | Conv)]
+    sites = network.family.sites(network.n)
     inputs, back = jax.vmap(lambda row: _one(network, row))(x)
-    made = []
-    for i, (layer, entered) in enumerate(zip(layers, inputs, strict=True)):
-        a = _entering(network, i, layer.patches(entered[:, 0]))
+    tile = []
+    for i, (site, entered) in enumerate(zip(sites, inputs, strict=True)):
+        a = _entering(network, i, site.layer.patches(entered[:, 0]))
         b = back[i].reshape(x.shape[0], network.outputs, a.shape[1], -1)
-        made.append(Signals(a, None if i + 1 == len(layers) else b))
-    return tuple(made)
+        tile.append(Signals(a, None if i + 1 == len(sites) else b))
+    return tuple(tile)
 
 
-def _one(network: Network, x: Array) -> tuple[Any, Any]:
+def _one(network: Network, x: Array) -> tuple[PyTree, PyTree]:
     """The inputs of all layers, and ∂f_o/∂h_l of all outputs o, at one sample. Under vmap over samples the
     rows of all outputs lie side by side: each layer is one product of (m·O, units) with its weights."""
     features = jax.eval_shape(lambda: network.trace(x[None])).features
     nudges = [jnp.zeros(h.shape, h.dtype) for h in features]
 
-    def run(nudges: Any) -> tuple[Array, Any]:
-        found = network.trace(x[None], nudges)
-        return found.f[0], found.inputs
+    def run(nudges: PyTree) -> tuple[Array, PyTree]:
+        trace = network.trace(x[None], nudges)
+        return trace.f[0], trace.inputs
 
-    f, pull, inputs = jax.vjp(run, nudges, has_aux=True)
-    return inputs, jax.vmap(lambda unit: pull(unit)[0])(jnp.eye(f.size, dtype=f.dtype))
+    f, vjp, inputs = jax.vjp(run, nudges, has_aux=True)
+    return inputs, jax.vmap(lambda unit: vjp(unit)[0])(jnp.eye(f.size, dtype=f.dtype))
 
 
 def _entering(network: Network, i: int, patches: Array) -> Array:
@@ -151,8 +149,8 @@ def _corners(first: Tile, second: Tile, corners: list[Corner], per_layer: bool) 
     """For each corner (rows, columns) of the kernel its terms (rows, columns, O, O), or their sum."""
     outputs = first[0].b.shape[1]
     terms = [_term(one, other, corners, outputs) for one, other in zip(first, second, strict=True)]
-    found = [list(layers) for layers in zip(*terms, strict=True)]
-    return found if per_layer else [[sum(layers[1:], layers[0])] for layers in found]
+    corner_terms = [list(layers) for layers in zip(*terms, strict=True)]
+    return corner_terms if per_layer else [[sum(layers[1:], layers[0])] for layers in corner_terms]
 
 
 def _term(one: Signals, other: Signals, corners: list[Corner], outputs: int) -> list[Array]:

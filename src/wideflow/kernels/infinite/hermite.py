@@ -19,8 +19,8 @@ _BATCH = 256  # samples at a time, 4 MB of φ at all nodes
 def coefficients(phi: Activation, r: Array, order: int) -> Array:
     """c_k = E φ(r z) He_k(z)/√k!, z ~ N(0, 1), k < order along a new first axis before those of r."""
     z, projection = (jnp.asarray(v, r.dtype) for v in (_rule()[0], _projection(order)))
-    found = jax.lax.map(lambda s: projection @ phi(s * z), r.ravel(), batch_size=_BATCH)
-    return found.T.reshape(order, *r.shape)
+    projected = jax.lax.map(lambda s: projection @ phi(s * z), r.ravel(), batch_size=_BATCH)
+    return projected.T.reshape(order, *r.shape)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -5,20 +5,23 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from ..._checks import count, finite, fits
 from ...parametrisations import Parametrisation, named
 from ...states.family import Family
-from ..machines.gram import is_traced
+from ...store.registry import must_be, recorded
+from ...verdicts import LAZY
+from ..tracing import is_traced
 from .duals import Dual
 from .limits import Limit, limit_of
-from .recursion import Tables, activated, activations, begin, between, largest
+from .recursion import Side, Stack, activations, begin, from_activation, largest
 from .samples import Samples, prepared, prepared_traced
 
 _TILE = 2**21  # bytes of a table: a few of them stay in the cache
@@ -27,14 +30,14 @@ _TILE = 2**21  # bytes of a table: a few of them stay in the cache
 class Kernels(NamedTuple):
     """Σ(x, x') = Cov(f(x), f(x')) at the start and Θ(x, x'), both (m1, m2), of one output of the network."""
 
-    nngp: Any
-    ntk: Any
+    nngp: np.ndarray | Array
+    ntk: np.ndarray | Array
 
 
 def infinite_kernels(
     family: Family,
-    x1: Any,
-    x2: Any = None,
+    x1: ArrayLike,
+    x2: ArrayLike | None = None,
     *,
     parametrisation: str | Parametrisation = "ntk",
     rows: int | None = None,
@@ -58,8 +61,16 @@ def infinite_kernels(
     smooth φ, to 1e-11 of E φ²), or by quadrature that is cut at the kinks φ states. Equal rows have
     correlation 1 exactly; for rows that differ by 1e-8 of their length and less, relu's Θ has 8 digits, as
     their angle is not in ⟨x, x'⟩. `rows` is the side of a tile of samples (chosen if None): beside the
-    results, a few tiles are held."""
-    return _computed(limit_of(family, parametrisation), x1, x2, rows)
+    results, a few tiles are held.
+
+    Inside jit, grad or vmap the kernels are arrays of JAX in the dtype of what is traced, all pairs are taken
+    at once, and a smooth φ without closed form has a Hermite series of 128 terms, whose tail nobody checks.
+
+    >>> kernels = wf.infinite_kernels(wf.MLP(3, depth=1, activation="erf"), np.eye(3))
+    >>> kernels.nngp.shape, kernels.ntk.shape
+    ((3, 3), (3, 3))"""
+    limit = limit_of(family, parametrisation)
+    return _traced(limit, x1, x2) if is_traced(x1, x2) else _computed(limit, x1, x2, rows)
 
 
 @dataclass(frozen=True)
@@ -92,18 +103,18 @@ class InfiniteKernel:
     @property
     def frozen(self) -> bool:
         """Whether Θ stays in training what it is at the start."""
-        return named(self.parametrisation, self.family.depth).regime().verdict == "kernel"
+        return named(self.parametrisation, self.family.depth).regime().verdict == LAZY
 
-    def __call__(self, x1: Any, x2: Any = None) -> Any:
+    def __call__(self, x1: ArrayLike, x2: ArrayLike | None = None) -> np.ndarray | Array:
         if is_traced(x1, x2):
-            return getattr(_traced(self._limit(), x1, x1 if x2 is None else x2), self.which)
+            return getattr(_traced(self._limit(), x1, x2), self.which)
         return getattr(_computed(self._limit(), x1, x2), self.which)
 
     def _limit(self) -> Limit:
         return limit_of(self.family, self.parametrisation, nngp=self.which == "nngp")
 
 
-def _computed(limit: Limit, x1: Any, x2: Any, rows: int | None = None) -> Kernels:
+def _computed(limit: Limit, x1: ArrayLike, x2: ArrayLike | None, rows: int | None = None) -> Kernels:
     family = limit.family
     one = _samples(family, "x1", x1)
     other = None if x2 is None else _samples(family, "x2", x2)
@@ -116,7 +127,7 @@ def _computed(limit: Limit, x1: Any, x2: Any, rows: int | None = None) -> Kernel
         return _filled(limit, samples, m1, m2, side)
 
 
-def _samples(family: Family, name: str, x: Any) -> np.ndarray:
+def _samples(family: Family, name: str, x: ArrayLike) -> np.ndarray:
     values = finite(name, x)
     return values.astype(np.float64).reshape(_shape(family, name, values.shape))
 
@@ -128,28 +139,28 @@ def _shape(family: Family, name: str, shape: tuple[int, ...]) -> tuple[int, ...]
 
 
 @partial(jax.jit, static_argnums=0)
-def _first(limit: Limit, x1: Array, x2: Array) -> Tables:
+def _first(limit: Limit, x1: Array, x2: Array) -> Stack:
     return begin(limit, x1, x2)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _next(limit: Limit, layer: int, dual: Dual, one: Any, other: Any, tables: Tables) -> Tables:
-    return between(limit, layer + 1, activated(dual, one, other, tables, 2), 2)
+def _next(limit: Limit, layer: int, dual: Dual, one: Side, other: Side, stack: Stack) -> Stack:
+    return from_activation(limit, layer, dual, (one, other), stack, 2)
 
 
 def _pairs(limit: Limit, one: Samples, other: Samples) -> Kernels:
     """A program for each layer: in one for all, XLA's loops compute a layer anew for each of its uses."""
-    tables = _first(limit, one.x, other.x)
+    stack = _first(limit, one.x, other.x)
     for k, layer in enumerate(activations(limit.family)):
-        sides = (one.labels[k], one.tables[k]), (other.labels[k], other.tables[k])
-        tables = _next(limit, layer, one.duals[k], *sides, tables)
-    return Kernels(*tables)
+        sides = one.side(k), other.side(k)
+        stack = _next(limit, layer, one.duals[k], *sides, stack)
+    return Kernels(*stack[-1])
 
 
-def _traced(limit: Limit, x1: Any, x2: Any) -> Kernels:
-    dtype = jnp.result_type(x1, x2, jnp.float32)
-    pair = [jnp.asarray(x, dtype) for x in (x1, x2)]
-    pair = [x.reshape(_shape(limit.family, f"x{i}", x.shape)) for i, x in enumerate(pair, 1)]
+def _traced(limit: Limit, x1: ArrayLike, x2: ArrayLike | None) -> Kernels:
+    both = [jnp.asarray(x) for x in (x1, x1 if x2 is None else x2)]
+    dtype = jnp.result_type(*both, jnp.float32)
+    pair = [x.astype(dtype).reshape(_shape(limit.family, f"x{i}", x.shape)) for i, x in enumerate(both, 1)]
     samples, m1 = prepared_traced(limit, jnp.concatenate(pair)), len(pair[0])
     return _pairs(limit, samples.part(slice(m1)), samples.part(slice(m1, None)))
 
@@ -158,21 +169,21 @@ def _filled(limit: Limit, samples: Samples, m1: int, m2: int | None, rows: int) 
     """All tiles, or those on and above the diagonal where there is no x2. One a thread: XLA runs a loop of
     this size in one, and all cores are wanted."""
     columns = m1 if m2 is None else m2
-    out = Kernels(np.empty((m1, columns)), np.empty((m1, columns)))
+    out = np.empty((m1, columns)), np.empty((m1, columns))
     left = _parts(samples, 0, m1, rows)
     right = left if m2 is None else _parts(samples, m1, m2, rows)
 
     def fill(corner: tuple[int, int]) -> None:
         i, j = corner
         with jax.enable_x64(True):  # it holds for a thread
-            found = _pairs(limit, left[i], right[j])
-        for kernel, tile in zip(out, found, strict=True):
+            tiles = _pairs(limit, left[i], right[j])
+        for kernel, tile in zip(out, tiles, strict=True):
             _write(kernel, np.asarray(tile), i, j, m2 is None)
 
     with ThreadPoolExecutor(_cores()) as pool:
         for _ in pool.map(fill, [(i, j) for i in left for j in right if m2 is not None or j >= i]):
             pass  # or raise what a tile raised
-    return out
+    return Kernels(*out)
 
 
 def _cores() -> int:
@@ -194,3 +205,11 @@ def _write(kernel: np.ndarray, tile: np.ndarray, i: int, j: int, symmetric: bool
     if symmetric and i == j:
         for k in range(1, len(block)):
             block[k, :k] = block[:k, k]
+
+
+recorded(
+    InfiniteKernel,
+    build=lambda family, parametrisation, which: InfiniteKernel(
+        must_be("family", family, Family), parametrisation, which
+    ),
+)

@@ -1,14 +1,11 @@
 """What is left of a network's kernels at n = ∞: the exponents of its parametrisation as zeros and ones."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...parametrisations import Parametrisation, named
-from ...problems.activations import is_named
-from ...states.family import Family
-from ...states.layers import Conv, Dense, Elementwise
-
-TIE = 1e-9  # of exponents that are equal: they are sums of a few numbers of size 1
+from ...states.family import Family, is_family
+from ...states.layers import Randomness
+from ...verdicts import TIE
 
 
 @dataclass(frozen=True)
@@ -23,9 +20,9 @@ class Limit:
     prior: float
 
 
-def limit_of(family: Any, parametrisation: Any, nngp: bool = True) -> Limit:
+def limit_of(family: object, parametrisation: str | Parametrisation, nngp: bool = True) -> Limit:
     """What is left; an error where the tangent kernel, f(0) (if asked for) or a hidden layer has no limit."""
-    if not isinstance(family, Family):
+    if not is_family(family):
         raise ValueError(f"family must be a wf.Family such as wf.MLP(d, depth), got {family!r}.")
     rule = named(parametrisation, family.depth)
     _check_layers(family)
@@ -53,38 +50,28 @@ def _name(rule: Parametrisation) -> str:
 
 def _check_layers(family: Family) -> None:
     """φ acts on Gaussians, so on what comes out of a weight layer; all widths but that of f grow."""
-    gaussian, begun = True, False
-    for layer in family.layers[:-1]:
-        if isinstance(layer, Dense | Conv):
-            if (layer.units if isinstance(layer, Dense) else layer.channels) is not None:
-                raise ValueError(
-                    f"{layer!r} keeps its width as n grows, so the network has no Gaussian limit. Leave "
-                    "the width open: Dense(), Conv(window)."
-                )
-            gaussian, begun = True, True
-        elif isinstance(layer, Elementwise) and begun:
-            if not gaussian:
-                raise ValueError(
-                    f"{layer.activation.name} acts on what another activation made, with no weight layer in "
-                    "between: that is not Gaussian at n = ∞. Put one activation in the place of both."
-                )
-            gaussian = False
+    stack: tuple[Randomness, ...] = (Randomness(gaussian=True, fresh=True),)
+    for step in family.steps[first_weighted(family) : -1]:
+        stack = step.pass_randomness(stack)
+
+
+def first_weighted(family: Family) -> int:
+    """The index of the first step with weights."""
+    return next(i for i, step in enumerate(family.steps) if step.as_weighted() is not None)
 
 
 def _check_sizes(family: Family, rule: Parametrisation) -> None:
     """h_l must be of order 1; in a network that is homogeneous layer by layer its size does not matter."""
     p = [a + b for a, b in zip(rule.a, rule.b, strict=True)]
     bad = [i for i, p_l in enumerate(p[:-1]) if abs(p_l - _right(i)) > TIE]
-    phis = [layer.activation for layer in family.layers if isinstance(layer, Elementwise)]
-    scales = lambda phi: is_named(phi) and phi.name in ("relu", "leaky_relu", "identity")
-    homogeneous = family.bias is None and all(scales(phi) for phi in phis)
+    homogeneous = family.bias is None and all(step.homogeneous for step in family.steps)
     if not bad or homogeneous:
         return
     i = bad[0]
     raise ValueError(
         f"h_{i + 1} {'vanishes' if p[i] > _right(i) else 'diverges'} as n grows under {_name(rule)}: "
         f"a_{i + 1} + b_{i + 1} = {p[i]:g}. Take {_right(i):g} there (relu, leaky_relu and identity "
-        "without biases need not)."
+        "without biases or residual blocks need not)."
     )
 
 

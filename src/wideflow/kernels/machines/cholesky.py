@@ -39,10 +39,10 @@ def solve(
     top = matrix.largest()
     steps = [0.0, *_ladder(top, len(gram), unit)] if jitter is None else [jitter]
     for step in steps:
-        found = _attempt(matrix, z, ridge, step, top)
-        if found is not None and found.rounding <= (_JITTERED if step and jitter is None else _PLAIN):
-            return found
-        if found is not None and step:
+        attempt = _attempt(matrix, z, ridge, step, top)
+        if attempt is not None and attempt.rounding <= (_JITTERED if step and jitter is None else _PLAIN):
+            return attempt
+        if attempt is not None and step:
             break  # a higher rung would save one digit only
     matrix.restore()
     granted = jitter or 0.0

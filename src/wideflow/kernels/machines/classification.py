@@ -1,12 +1,13 @@
 """Kernel classification: ridge regression on centred codes of the classes."""
 
 from collections.abc import Hashable, Iterable
-from typing import Any
 
 import equinox as eqx
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
+from ..._data import Data
 from .gram import Kernel
 from .regression import KernelRegressor, kernel_regression
 
@@ -21,34 +22,34 @@ class KernelClassifier(eqx.Module):
     codes: np.ndarray
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Data:
         return self.regressor.info
 
-    def scores(self, x: Any) -> Array:
+    def scores(self, x: ArrayLike) -> Array:
         """f(x): (k,) for two classes, (k, C) for more."""
         return self.regressor(x)
 
-    def predict(self, x: Any) -> np.ndarray:
+    def predict(self, x: ArrayLike) -> np.ndarray:
         """Labels (k,); an array of objects, unless all are whole numbers or all are strings."""
         return self._labels(np.asarray(self.scores(x)))
 
     __call__ = predict
 
-    def accuracy(self, x: Any, labels: Iterable[Hashable]) -> float:
+    def accuracy(self, x: ArrayLike, labels: Iterable[Hashable]) -> float:
         """The part of the rows x whose predicted label is the given one."""
-        given, found = _listed(labels), self.predict(x).tolist()
-        if len(given) != len(found):
+        actual, predicted = _listed(labels), self.predict(x).tolist()
+        if len(actual) != len(predicted):
             raise ValueError(
-                f"accuracy(x, labels) needs a label a row: {len(found)} rows, {len(given)} labels."
+                f"accuracy(x, labels) needs a label a row: {len(predicted)} rows, {len(actual)} labels."
             )
-        return float(np.mean([a == b for a, b in zip(found, given, strict=True)]))
+        return float(np.mean([a == b for a, b in zip(predicted, actual, strict=True)]))
 
     def leave_one_out(self) -> tuple[np.ndarray, float]:
         """The label of each row by the fit without it (m,), and the weight of the rows that it has right."""
         residuals, _ = self.regressor.leave_one_out()
-        found, own = self._numbers(self.codes - residuals), self._numbers(self.codes)
+        predicted, own = self._numbers(self.codes - residuals), self._numbers(self.codes)
         weights = self.regressor.weights
-        return self._array()[found], float(weights[found == own].sum() / weights.sum())
+        return self._array()[predicted], float(weights[predicted == own].sum() / weights.sum())
 
     def _labels(self, scores: np.ndarray) -> np.ndarray:
         return self._array()[self._numbers(scores)]
@@ -70,23 +71,23 @@ class KernelClassifier(eqx.Module):
 
 def kernel_classifier(
     kernel: Kernel | None,
-    x: Any,
+    x: ArrayLike,
     labels: Iterable[Hashable],
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     ridge: float = 0.0,
     jitter: float | None = None,
     memory: float | None = None,
-    gram: Any = None,
+    gram: ArrayLike | None = None,
 ) -> KernelClassifier:
     """Ridge regression on codes: −1 and 1 for two classes, 1[label = c] − 1/C for C > 2.
 
     Labels are whole numbers or anything hashable, in the order of their values (of first appearance, if they
     have no order). The other arguments are those of `kernel_regression`."""
-    given = _listed(labels)
-    classes = _classes(given)
+    values = _listed(labels)
+    classes = _classes(values)
     numbers = {c: i for i, c in enumerate(classes)}
-    index = np.array([numbers[label] for label in given])
+    index = np.array([numbers[label] for label in values])
     codes = 2.0 * index - 1 if len(classes) == 2 else np.eye(len(classes))[index] - 1 / len(classes)
     data = (x, codes) if weights is None else (x, codes, weights)
     regressor = kernel_regression(kernel, data, ridge=ridge, jitter=jitter, memory=memory, gram=gram)
@@ -94,28 +95,28 @@ def kernel_classifier(
     return KernelClassifier(regressor, classes, codes[kept])
 
 
-def _listed(labels: Any) -> list[Hashable]:
+def _listed(labels: Iterable[Hashable]) -> list[Hashable]:
     """Labels as plain Python values."""
     try:
-        given = np.asarray(labels).tolist() if hasattr(labels, "dtype") else list(labels)
+        values = np.asarray(labels).tolist() if hasattr(labels, "dtype") else list(labels)
     except TypeError:
-        given = None
-    if not isinstance(given, list):
+        values = None
+    if not isinstance(values, list):
         raise ValueError(f"labels must be a sequence of one label a row, got {labels!r}.")
-    given = [label.item() if isinstance(label, np.generic) else label for label in given]
-    for i, label in enumerate(given):
+    values = [label.item() if isinstance(label, np.generic) else label for label in values]
+    for i, label in enumerate(values):
         if not isinstance(label, Hashable):
             raise ValueError(f"labels must be whole numbers or hashable, got {label!r} in row {i}.")
         if label != label:
             raise ValueError(f"labels must not be NaN, as the one in row {i} is. Remove those rows.")
-    return given
+    return values
 
 
-def _classes(given: list[Hashable]) -> tuple[Hashable, ...]:
-    found = list(dict.fromkeys(given))
-    if len(found) < 2:
-        raise ValueError(f"labels must have two classes or more, got {found!r} only.")
+def _classes(labels: list[Hashable]) -> tuple[Hashable, ...]:
+    distinct = list(dict.fromkeys(labels))
+    if len(distinct) < 2:
+        raise ValueError(f"labels must have two classes or more, got {distinct!r} only.")
     try:
-        return tuple(sorted(found))  # type: ignore[type-var]
+        return tuple(sorted(distinct))  # type: ignore[type-var]
     except TypeError:
-        return tuple(found)
+        return tuple(distinct)

@@ -2,16 +2,18 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import PyTree
+from numpy.typing import ArrayLike
 
 from ..._checks import finite, fits, positive
+from ..._typing import DType
 
-Kernel = Callable[[Any, Any], Any]
+Kernel = Callable[..., PyTree]  # K(x, x') of rows, an array
 
 TILE = 1024  # rows and columns: 8 MB of values; larger tiles are no faster, smaller ones pay for the calls
 _SLACK = 1e4  # units of rounding by which K may miss Kᵀ and |K_ij| exceed √(K_ii K_jj): long sums differ so
@@ -40,7 +42,7 @@ def gram_matrix(kernel: Kernel, x: np.ndarray, rows: int) -> tuple[np.ndarray, f
     return _symmetric("kernel", out, unit, rows), unit
 
 
-def given_gram(gram: Any, m: int, rows: int) -> tuple[np.ndarray, float]:
+def given_gram(gram: ArrayLike, m: int, rows: int) -> tuple[np.ndarray, float]:
     """A copy of a Gram matrix (m, m) in float64 and its unit of rounding."""
     values = finite("gram", gram)
     if values.shape != (m, m):
@@ -101,7 +103,7 @@ def _block(x: np.ndarray, i: int, rows: int) -> np.ndarray:
     return np.concatenate([block, np.repeat(block[-1:], short, axis=0)])
 
 
-def _unit(dtype: Any) -> float:
+def _unit(dtype: DType) -> float:
     return float(np.finfo(dtype if np.dtype(dtype).kind == "f" else np.float64).eps)
 
 
@@ -134,11 +136,7 @@ def _symmetric(name: str, gram: np.ndarray, unit: float, rows: int) -> np.ndarra
     return gram
 
 
-def is_traced(*arrays: Any) -> bool:
-    return any(isinstance(v, jax.core.Tracer) for v in arrays)
-
-
-def traced_sum(kernel: Kernel, x: Any, centres: Any, c: Any) -> Array:
+def traced_sum(kernel: Kernel, x: ArrayLike, centres: ArrayLike, c: ArrayLike) -> Array:
     """Σ_i K(x, x_i) c_i inside a transformation of JAX, in the dtype of x."""
     dtype = jnp.result_type(x, jnp.float32)
     return kernel(jnp.asarray(x, dtype), jnp.asarray(centres, dtype)) @ jnp.asarray(c, dtype)

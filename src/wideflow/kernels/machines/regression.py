@@ -7,12 +7,15 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from ..._checks import finite, function, positive
+from ..._data import Data
 from ...problems.nodes import Nodes
+from ..tracing import is_traced
 from .cholesky import Solved, by_eigenvalues, solve
 from .eigenvalues import left_out, spectrum
-from .gram import Kernel, given_gram, gram_matrix, is_traced, kernel_sum, tile_rows, traced_sum
+from .gram import Kernel, given_gram, gram_matrix, kernel_sum, tile_rows, traced_sum
 
 _NUMBERS = (
     *("ridge", "jitter", "condition", "residual", "rounding", "risk", "freedom"),
@@ -44,24 +47,24 @@ class KernelRegressor(eqx.Module):
     rows: int = eqx.field(static=True)
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Data:
         """How c was found, as the class says."""
-        found = dict(zip(_NUMBERS, self.numbers.tolist(), strict=True))
-        return found | {"method": self.method} | {name: int(found[name]) for name in ("rank", "duplicates")}
+        info = dict(zip(_NUMBERS, self.numbers.tolist(), strict=True))
+        return info | {"method": self.method} | {name: int(info[name]) for name in ("rank", "duplicates")}
 
-    def __call__(self, x: Any) -> Array:
+    def __call__(self, x: ArrayLike) -> Array:
         """f(x) in tiles and in float64, then as JAX is set; of a traced x, at once and in its dtype."""
         if self.kernel is None or self.x is None:
             raise ValueError("This fit has a Gram matrix but no kernel: use fit.from_gram(K(x, x_i)).")
         if is_traced(x, self.x, self.coefficients):
             return traced_sum(self.kernel, x, self.x, self.coefficients)
-        given = finite("x", x)
-        if given.shape[1:] != self.x.shape[1:] or given.ndim != self.x.ndim:
-            raise ValueError(f"x must be rows of shape {self.x.shape[1:]}, got an array of {given.shape}.")
-        given = given.astype(np.float64)
-        return jnp.asarray(kernel_sum(self.kernel, given, self.x, self.coefficients, self.rows))
+        rows = finite("x", x)
+        if rows.shape[1:] != self.x.shape[1:] or rows.ndim != self.x.ndim:
+            raise ValueError(f"x must be rows of shape {self.x.shape[1:]}, got an array of {rows.shape}.")
+        rows = rows.astype(np.float64)
+        return jnp.asarray(kernel_sum(self.kernel, rows, self.x, self.coefficients, self.rows))
 
-    def from_gram(self, gram: Any) -> Array:
+    def from_gram(self, gram: ArrayLike) -> Array:
         """f on k rows x from the matrix K(x, x_i) (k, m)."""
         values = finite("gram", gram)
         if values.ndim != 2 or values.shape[1] != len(self.coefficients):
@@ -98,12 +101,12 @@ class RidgeChoice(NamedTuple):
 
 def kernel_regression(
     kernel: Kernel | None,
-    data: Nodes | tuple[Any, ...],
+    data: Nodes | tuple[ArrayLike | None, ...],
     *,
     ridge: float = 0.0,
     jitter: float | None = None,
     memory: float | None = None,
-    gram: Any = None,
+    gram: ArrayLike | None = None,
 ) -> KernelRegressor:
     """The minimiser f of Σ_i ω_i ½|y_i − f(x_i)|² + (ridge/2)‖f‖²_K; for ridge = 0 of least norm.
 
@@ -132,41 +135,41 @@ def kernel_regression(
 
 def select_ridge(
     kernel: Kernel | None,
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     ridges: Iterable[float],
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     memory: float | None = None,
-    gram: Any = None,
+    gram: ArrayLike | None = None,
 ) -> RidgeChoice:
     """The ridge of least leave-one-out error (the larger one of equals), all from one eigendecomposition.
 
     The arguments are those of `kernel_regression`; `choice.fit` is the regressor at `choice.ridge`."""
     try:
-        given = np.sort(np.array([positive("select_ridge(ridges)", r, zero=True) for r in ridges]))[::-1]
+        candidates = np.sort(np.array([positive("select_ridge(ridges)", r, zero=True) for r in ridges]))[::-1]
     except TypeError:
         raise ValueError(f"select_ridge(ridges) must be a list of numbers >= 0, got {ridges!r}.") from None
-    if not given.size:
+    if not candidates.size:
         raise ValueError("select_ridge(ridges) must have at least one ridge, got none.")
     problem = _Weighted(kernel, (x, y) if weights is None else (x, y, weights), gram, memory)
     S, unit = problem.weighted_gram()
     spec = spectrum(S, unit, problem.rows)
-    errors = np.array([0.5 * np.sum(left_out(spec, problem.z, r, problem.rows) ** 2) for r in given])
-    best = float(given[np.argmin(errors)])
+    errors = np.array([0.5 * np.sum(left_out(spec, problem.z, r, problem.rows) ** 2) for r in candidates])
+    best = float(candidates[np.argmin(errors)])
     fit = problem.fitted(by_eigenvalues(spec, problem.z, best, problem.rows), best)
-    return RidgeChoice(best, given, errors, fit)
+    return RidgeChoice(best, candidates, errors, fit)
 
 
 class _Weighted:
     """The data as x (m, …), y (m, O), weights (m,) > 0 in float64; z = √ω y."""
 
-    def __init__(self, kernel: Kernel | None, data: Any, gram: Any, memory: float | None):
+    def __init__(self, kernel: Kernel | None, data: Any, gram: ArrayLike | None, memory: float | None):
         if isinstance(data, Nodes):
             data = (data.x, data.y, data.weights)
         if not isinstance(data, tuple | list) or len(data) not in (2, 3):
             raise ValueError(
-                f"The data must be wf.Nodes, (x, y) or (x, y, weights), got {type(data).__name__}."
+                f"The data must be wf.types.Nodes, (x, y) or (x, y, weights), got {type(data).__name__}."
             )
         if gram is None or kernel is not None:
             function("kernel", kernel)
@@ -185,7 +188,7 @@ class _Weighted:
         self.root = np.sqrt(self.weights)
         self.z = self.root[:, None] * self.y.reshape(len(self.y), -1)
 
-    def _rows(self, x: Any, m: int) -> np.ndarray:
+    def _rows(self, x: ArrayLike, m: int) -> np.ndarray:
         x = finite("x", x).astype(np.float64)
         if x.shape[:1] != (m,):
             raise ValueError(f"x must have as many rows as y, {m}, got shape {x.shape}.")
@@ -221,8 +224,8 @@ class _Weighted:
         return KernelRegressor(self.kernel, self.x, c, self.weights, loo, numbers, solved.method, self.rows)
 
 
-def _weights(given: Any, m: int) -> np.ndarray:
-    weights = finite("weights", given).astype(np.float64)
+def _weights(values: ArrayLike, m: int) -> np.ndarray:
+    weights = finite("weights", values).astype(np.float64)
     if weights.shape != (m,):
         raise ValueError(f"weights must have shape {(m,)} as y has {m} rows, got {weights.shape}.")
     # 1e-4: m float32 weights are rounded in the seventh digit, their sum in the fifth

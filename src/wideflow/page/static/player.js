@@ -69,11 +69,22 @@
     pen.stroke();
   }
 
+  /* One dot that stands for many says so, beside it or, where there is no room, above it. */
+  function together(pen, count, x, y, box) {
+    const text = "all " + count + " points", half = pen.measureText(text).width / 2;
+    const side = x + 8 + 2 * half < box.right ? 1 : x - 8 - 2 * half > box.left ? -1 : 0;
+    const centre = side === 0 ? Math.min(Math.max(x, box.left + half), box.right - half) : x + side * (8 + half);
+    pen.fillStyle = INK;
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.fillText(text, centre, side === 0 ? y - 14 : y);
+  }
+
   function points(pen, cloud, frame, colours, box) {
     const start = frame * cloud.points, end = start + cloud.points;
     const radius = cloud.points > 500 ? 1.8 : cloud.points > 100 ? 2.4 : 3.4;
     const across = (box.right - box.left) / LEVELS, up = (box.bottom - box.top) / LEVELS;
-    let drawn = 0;
+    let drawn = 0, apart = false, first = start;
     pen.globalAlpha = 0.8;
     for (let i = start; i < end; i++) {
       if (cloud.colour[i] === ABSENT) continue;
@@ -81,9 +92,12 @@
       pen.beginPath();
       pen.arc(box.left + cloud.x[i] * across, box.bottom - cloud.y[i] * up, radius, 0, 2 * Math.PI);
       pen.fill();
+      if (drawn === 0) first = i;
+      apart = apart || cloud.x[i] !== cloud.x[first] || cloud.y[i] !== cloud.y[first];
       drawn++;
     }
     pen.globalAlpha = 1;
+    if (drawn > 1 && !apart) together(pen, drawn, box.left + cloud.x[first] * across, box.bottom - cloud.y[first] * up, box);
     if (drawn > 0) return;
     pen.fillStyle = INK;
     pen.textAlign = "center";

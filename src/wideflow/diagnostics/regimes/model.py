@@ -1,0 +1,161 @@
+"""A model before and after training, as every measurement of its movement sees it."""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from ..._checks import function
+from ..._data import Data
+from ...kernels.empirical.ntk import empirical_ntk
+from ...kernels.function import Batch, model, samples
+from ...kernels.parameters import check_finite, rates_of, same_tree, split
+
+_ROWS = 512  # of x at a time: enough for products at the full rate, few enough for hidden layers in memory
+
+
+class AbstractModel(abc.ABC):
+    """f(x; W) on m rows of x with weights W before (`when` = 0) and after (1) training, in NumPy."""
+
+    m: int
+
+    @abc.abstractmethod
+    def weights(self, when: int) -> dict[str, np.ndarray]:
+        """The weights that train, by name."""
+
+    @abc.abstractmethod
+    def outputs(self, when: int, rows: np.ndarray) -> np.ndarray:
+        """f on those rows, (k, O)."""
+
+    @abc.abstractmethod
+    def linear(self, rows: np.ndarray) -> np.ndarray:
+        """f_lin(x; W_t) = f(x; W_0) + ⟨∇f(x; W_0), W_t − W_0⟩, (k, O)."""
+
+    @abc.abstractmethod
+    def features(self, when: int, rows: np.ndarray) -> dict[str, np.ndarray] | None:
+        """h of every hidden layer, (k, …), by name; None where they are not known."""
+
+    @abc.abstractmethod
+    def kernels(self, when: int, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The mean over outputs of the tangent kernel, (k, k), of each of the weights."""
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the numbers should know."""
+        return ()
+
+
+class JaxModel(AbstractModel):
+    """Any JAX function f(params, x) that acts row by row; leaves that are no real arrays are held.
+
+    `names` says what the leaves are called, several of one name being one; `kernels(params, x)` gives the
+    kernels by those names, where there is a better way than that of any function. `kept` tells which entries
+    of the last axis of weights and features count, all by default."""
+
+    def __init__(
+        self, f, before, after, x, *, features=None, rates=None, names=None, kernels=None, kept=None
+    ):
+        self._kept = kept
+        self.x = samples("x", x)
+        self.m = len(self.x)
+        same_tree("params_before", before, "params_after", after)
+        _runs(function("f", f), before, self.x, "f(params, x)" if names is None else "The state")
+        self._before = model(f, before, self.x)  # refuses randomness, and rows that depend on each other
+        check_finite("params_before", before, "Take the weights of the start of training.")
+        self._params = before, after
+        self._f, self._features, self._kernels = f, features, kernels
+        if features is not None:
+            function("features", features)
+        self._rates = rates
+        rates_of(rates, self._before.moving)
+        self._names = names or _paths(self._before.moving)
+
+    def weights(self, when):
+        leaves = [self._counted(leaf) for leaf in jax.tree.leaves(split(self._params[when])[0])]
+        return {name: _joined(name, self._names, leaves) for name in dict.fromkeys(self._names)}
+
+    def outputs(self, when, rows):
+        return self._over(rows, lambda x: _value(self._f, self._params[when], x))
+
+    def linear(self, rows):
+        return self._over(rows, lambda x: _linear(self._f, *self._params, x))
+
+    def features(self, when, rows):
+        if self._features is None:
+            return None
+        x = jnp.asarray(self.x[rows])
+        named = by_name(_value(self._features, self._params[when], x), len(rows))
+        return {name: self._counted(h) for name, h in named.items()}
+
+    def _counted(self, values: Any) -> np.ndarray:
+        return np.asarray(values) if self._kept is None else np.asarray(values)[..., self._kept]
+
+    def kernels(self, when, rows):
+        params, x = self._params[when], self.x[rows]
+        if self._kernels is not None:
+            return self._kernels(params, x)
+        tree = empirical_ntk(self._f, params, x, form="trace", rates=self._rates, per_leaf=True)
+        return dict(zip(self._names, map(np.asarray, jax.tree.leaves(tree)), strict=True))
+
+    def _over(self, rows: np.ndarray, call: Callable[[Array], Array]) -> np.ndarray:
+        parts = [np.asarray(call(jnp.asarray(self.x[part]))) for part in pieces(rows)]
+        return np.concatenate(parts).reshape(len(rows), -1)
+
+
+def _runs(f: Callable, params: PyTree, x: Batch, name: str) -> None:
+    """An error inside f says what it was called on: most often x is of another dimension."""
+    params = eqx.combine(*split(params))
+    try:
+        eqx.filter_eval_shape(f, params, x)
+    except Exception as error:
+        raise ValueError(f"{name} failed on x of shape {x.shape}: {error}") from error
+
+
+def _joined(name: str, names: list[str], leaves: list) -> np.ndarray:
+    """All weights of one name in one array."""
+    return np.concatenate(
+        [np.ravel(leaf) for other, leaf in zip(names, leaves, strict=True) if other == name]
+    )
+
+
+def pieces(rows: np.ndarray) -> list[np.ndarray]:
+    """Rows in pieces that fit in memory with their hidden layers."""
+    return [rows[i : i + _ROWS] for i in range(0, len(rows), _ROWS)]
+
+
+@eqx.filter_jit
+def _value(f: Callable, params: PyTree, x: Array) -> Array:
+    return f(params, x)
+
+
+@eqx.filter_jit
+def _linear(f: Callable, before: PyTree, after: PyTree, x: Array) -> Array:
+    (start, held), end = split(before), split(after)[0]
+    moved = jax.tree.map(lambda a, b: b - a, start, end)
+    f0, change = jax.jvp(lambda moving: f(eqx.combine(moving, held), x), (start,), (moved,))
+    return f0 + change
+
+
+def _paths(tree: PyTree) -> list[str]:
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    names = [jax.tree_util.keystr(path, simple=True, separator=".") or "weights" for path, _ in leaves]
+    return names if len(set(names)) == len(names) else [jax.tree_util.keystr(path) for path, _ in leaves]
+
+
+def by_name(given: object, m: int, array: Callable = np.asarray) -> Data:
+    """Features by name: those of a dictionary, or h1, h2, …"""
+    if not isinstance(given, dict):
+        listed = given if isinstance(given, list | tuple) else [given]
+        given = {f"h{i}": h for i, h in enumerate(listed, 1)}
+    arrays = {str(name): array(h) for name, h in given.items()}
+    for name, h in arrays.items():
+        if h.ndim < 1 or h.shape[0] != m:
+            raise ValueError(
+                "features(params, x) must return a dictionary or list of arrays with a row for each "
+                f"of the {m} samples, got {name} of shape {h.shape}."
+            )
+    return arrays

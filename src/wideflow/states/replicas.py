@@ -1,0 +1,89 @@
+"""Many systems in one: pytrees whose moving numbers have a leading replica axis."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import ClassVar, Self, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from .._data import Data
+
+
+class AbstractReplicable(eqx.Module):
+    """A pytree that may hold one system, or several along a leading axis of every field but the `shared`
+    ones. `jax.vmap(fn, in_axes=(state.axes(),))(state)` calls fn with one system after the other."""
+
+    shared: ClassVar[tuple[str, ...]] = ()  # fields that are the same for all replicas
+
+    def _dynamic(self) -> list[str]:
+        """Names of the fields that are not static."""
+        return [field.name for field in dataclasses.fields(self) if not field.metadata.get("static", False)]
+
+    def _with(self, **fields: object) -> Self:
+        """A copy with other fields; nothing is checked anew."""
+        other = object.__new__(type(self))
+        for field in dataclasses.fields(self):
+            value = fields[field.name] if field.name in fields else getattr(self, field.name)
+            object.__setattr__(other, field.name, value)
+        return other
+
+    def own(self) -> Data:
+        """The fields that are a replica's own, by name; `state._with(**own)` puts others in their place."""
+        return {name: getattr(self, name) for name in self._dynamic() if name not in self.shared}
+
+    def axes(self) -> Self:
+        """Where the replica axis is, as `in_axes` and `out_axes` of `jax.vmap` want it."""
+        axis = lambda value: value.axes() if isinstance(value, AbstractReplicable) else 0
+        return self._with(
+            **{name: None if name in self.shared else axis(getattr(self, name)) for name in self._dynamic()}
+        )
+
+    def replica(self, r: int) -> Self:
+        """System r alone."""
+        pick = lambda value: (
+            value.replica(r)
+            if isinstance(value, AbstractReplicable)
+            else jax.tree.map(lambda leaf: leaf[r], value)
+        )
+        return self._with(**{name: pick(value) for name, value in self.own().items()})
+
+    def chosen(self, on: Array, other: Self) -> Self:
+        """These replicas where `on` (one truth value a replica) holds, those of `other` elsewhere."""
+        pick = lambda a, b: jnp.where(jnp.reshape(on, on.shape + (1,) * (jnp.ndim(a) - 1)), a, b)
+        both = lambda a, b: a.chosen(on, b) if isinstance(a, AbstractReplicable) else jax.tree.map(pick, a, b)
+        return self._with(**{name: both(value, getattr(other, name)) for name, value in self.own().items()})
+
+
+_System = TypeVar("_System", bound=AbstractReplicable)
+
+
+def stack(systems: Sequence[_System]) -> _System:
+    """Single systems as one with a replica axis; what they share is taken from the first. Particles of
+    several widths are filled up with particles of weight 0, so that one program serves all.
+
+    >>> wf.stack([rho0.sample(key, 2), rho0.sample(key, 4)]).weights
+    Array([[0.5 , 0.5 , 0.  , 0.  ],
+           [0.25, 0.25, 0.25, 0.25]], dtype=float64)"""
+    widest = max(getattr(one, "n", 0) for one in systems)
+    if any(getattr(one, "n", 0) != widest for one in systems):
+        systems = [one.padded(widest) for one in systems]  # type: ignore[attr-defined]
+    first = systems[0]
+    join = lambda *values: (
+        stack(values)
+        if isinstance(values[0], AbstractReplicable)
+        else jax.tree.map(lambda *leaves: jnp.stack(leaves), *values)
+    )
+    return first._with(**{name: join(*(getattr(one, name) for one in systems)) for name in first.own()})
+
+
+def replica_keys(key: Array, replicas: int) -> Array:
+    """The key of replica r is `fold_in(key, r)`; keys with an axis of their own are taken as they are."""
+    if key.ndim:
+        if key.shape != (replicas,):
+            raise ValueError(f"{replicas} replicas take one key, or {replicas} of them, got {key.shape}.")
+        return key
+    return jax.vmap(lambda r: jax.random.fold_in(key, r))(np.arange(replicas))
