@@ -26,6 +26,14 @@ def compiled_code_is_dropped():
     jax.clear_caches()
 
 
+@pytest.fixture(autouse=True)
+def own_functions_are_forgotten(monkeypatch):
+    """What a test registers is not there for the next one."""
+    from wideflow.store import registry  # after the types are hooked in
+
+    monkeypatch.setattr(registry, "_FUNCTIONS", dict(registry._FUNCTIONS))
+
+
 @pytest.fixture(scope="module")
 def whole():
     """The uninterrupted run of each case of `store.cases`, made once a file."""
