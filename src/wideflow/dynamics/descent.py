@@ -28,9 +28,9 @@ class DescentCarry(AbstractCarry):
     """Step counter k, key, state, and the rule's memory: all that step k + 1 depends on. Replicas share k."""
 
     shared = ("k",)
-    k: Int[Array, ""]  # of NumPy before the first step
+    k: Int[Array, ""]  # a NumPy array before the first step
     key: Array
-    state: PyTree  # of the kind that the rule moves
+    state: PyTree  # whatever kind of state the rule moves
     memory: PyTree
 
 
@@ -38,7 +38,7 @@ class Descent(AbstractDynamics):
     """θ ← rule(θ, η, velocity of the functional on this step's batch), time t = kη.
 
     `wf.GradientDescent`, `wf.SGD`, `wf.Langevin`, `wf.Adam`, `wf.Optax` and the
-    dynamics of masses (`wf.FisherRao` and its kin) are made of this.
+    dynamics of masses (`wf.FisherRao` and its kin) are built on this.
 
     `jax.grad` goes through `advance` where the number of steps is known outside of the trace (step, times and
     budget are plain numbers, and the carry is that of `init` or of another such advance): the steps are then
@@ -78,8 +78,8 @@ class Descent(AbstractDynamics):
     def check_state(self, state):
         if objection := self.rule.objection(state):
             raise not_moved(self, state, objection)
-        if is_trainable(state) and (doubt := state.objection(self.rule.scale_free)):
-            warnings.warn(doubt, stacklevel=4)
+        if is_trainable(state) and (caution := state.objection(self.rule.scale_free)):
+            warnings.warn(caution, stacklevel=4)
 
     def init(self, state, key, ts=None):
         return DescentCarry(_known(0), key, state, self.rule.init(state))
@@ -107,13 +107,13 @@ class Descent(AbstractDynamics):
     def advice(self, state, key):
         nodes = self.batches.draw(key, jnp.arange(16)) if self.rule.descends else None
         bound = largest_stable_step(self.functional, state, nodes) if self.rule.descends else np.inf
-        tried = min(bound, self.step) / 2
-        while tried > self.step * 1e-6 and not self._calm(tried, state, key):
-            tried /= 2  # the curvature may grow from the start on
+        trial = min(bound, self.step) / 2
+        while trial > self.step * 1e-6 and not self._calm(trial, state, key):
+            trial /= 2  # the curvature may grow from the start on
         kind = "this batch size" if nodes is not None else "full batches"
         at_start = f": at the start the largest stable step for {kind} is about {bound:.3g}"
         known = at_start if np.isfinite(bound) else ""
-        return f"step = {self.step:.6g} is too large for {self.name}{known}. Try step = {tried:.2g}."
+        return f"step = {self.step:.6g} is too large for {self.name}{known}. Try step = {trial:.2g}."
 
     def _calm(self, step: float, state: AbstractState, key: Array) -> bool:
         """Whether the risk stays below where it began, or nearly, in a pilot run with this step."""
@@ -132,7 +132,7 @@ _value = eqx.filter_jit(lambda functional, state: functional.value(state))
 
 
 def _known(k: int) -> PyTree:
-    """A step number of NumPy's: one that is known inside of every transformation."""
+    """A step number as a NumPy array, so that it is known inside every transformation."""
     return np.asarray(k, np.int32)
 
 
@@ -178,7 +178,7 @@ def _advance(dynamics: Descent, carry: DescentCarry, stop: Int[Array, ""]) -> tu
             for k in [g * group + i for i in range(group)]:
                 nodes = jax.tree.map(lambda v, k=k: v[k - first], data)
                 moved = _step(dynamics, key, k, moving, nodes)
-                # A group may stand out over either end of the interval: those steps do not count.
+                # A group may extend past either end of the interval: the steps outside do not count.
                 counts = True if group == 1 else (k >= start) & (k < stop)
                 moving = jax.tree.map(lambda new, old, on=counts: _choose(on, new, old), moved, moving)
             return moving
@@ -196,6 +196,7 @@ def _choose(counts: Array, new: Array, old: Array) -> Array:
 
 
 def _group(dynamics: Descent, state: AbstractTrainable) -> int:
-    """Steps to take per turn of the loop: several where a step is so cheap that the turn shows."""
+    """Steps to take per turn of the loop: several where a step is so cheap that the overhead of a turn
+    shows."""
     size = sum(leaf.size for leaf in jax.tree.leaves(state.parts)) * dynamics.batches.batch
     return _GROUP if 0 < size < _CHEAP else 1

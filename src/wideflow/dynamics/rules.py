@@ -100,8 +100,8 @@ class Noisy(AbstractRule):
     """θ ← θ + ηv + √(2η/β(t)) g, g ~ N(0, I) on the trained coordinates, or on those of them that `on` names.
 
     `radial`: the noise of neurons in R^d on reduced radii of d_i dimensions. That along a radius is g, that
-    across it has the length of d_i − 1 normal coordinates: r ← |(r + ηv + √(2η/β) g, √(2η/β) χ_{d_i−1})|, the
-    very law of a step in R^d, of which (d_i − 1)/(βr_i) is the drift."""
+    across it has the length of d_i − 1 normal coordinates: r ← |(r + ηv + √(2η/β) g, √(2η/β) χ_{d_i−1})|,
+    exactly the law of a step in R^d, whose drift is (d_i − 1)/(βr_i)."""
 
     beta: float | Annealing
     on: tuple[str, ...] | None = eqx.field(static=True, default=None)
@@ -116,7 +116,7 @@ class Noisy(AbstractRule):
 
     def init(self, state):
         if self.on is not None:
-            chosen(self.on, state.neuron, state.D)  # raises for a name that there is not
+            chosen(self.on, state.neuron, state.D)  # raises for an unknown name
         return None
 
     def update(self, force, state, memory, at):
