@@ -1,4 +1,4 @@
-"""What a functional answers, and sums of functionals."""
+"""The interface of functionals, and sums of them."""
 
 import abc
 
@@ -27,7 +27,7 @@ class AbstractFunctional(eqx.Module):
     energy, so that the velocity is −∇potential and d(energy)/dt = −∫|velocity|²dρ along the flow."""
 
     problem: Abstract[Problem | None]  # behind the expectation; None for a pure penalty
-    sample: Abstract[Nodes | None]  # finite data behind it, to be drawn from, if it has some
+    sample: Abstract[Nodes | None]  # finite data behind it, to be drawn from, if any
 
     @abc.abstractmethod
     def value(self, state: AbstractState) -> Float[Array, ""]:
@@ -43,7 +43,7 @@ class AbstractFunctional(eqx.Module):
 
     @abc.abstractmethod
     def drift(self, state: AbstractTrainable, scale: Scalar = 1.0) -> PyTree:
-        """scale · (−∇potential) at every particle, in the state's parts. A step η is best given here
+        """scale · (−∇potential) at every particle, in the state's parts. A step η is best passed
         as the scale: it then multiplies rows of data rather than coordinates of θ."""
 
     @abc.abstractmethod
@@ -55,7 +55,7 @@ class AbstractFunctional(eqx.Module):
         return int(self.problem is not None)
 
     def velocity(self, state: AbstractTrainable) -> PyTree:
-        """−∇potential at every particle, joined to (n, D); for a network a tree as its parts."""
+        """−∇potential at every particle, joined to (n, D); for a network a tree like its parts."""
         return state.joined(_drift(traced(self), state))
 
     def gradient(self, particles: Particles) -> Float[Array, "n D"]:

@@ -23,10 +23,10 @@ def sweep(
 
         v_j = (1/α) Σ_i ω_i u_i ∇_θ σ*(x_i; θ_j),   u = −∂ℓ/∂f,
 
-    times `scale`, in the neuron's parts. The data is scanned in chunks; two matrix products a chunk for
-    a ridge neuron, and nothing of size rows × neurons is ever held. Very wide networks are taken in
+    times `scale`, in the neuron's parts. The data is scanned in chunks; two matrix products per chunk for
+    a ridge neuron, and nothing of size rows × neurons is ever stored. Very wide networks are taken in
     blocks of neurons too, at the price of computing the hidden layer twice. States that are not particles
-    say themselves how a signal moves them (`vjp`)."""
+    define how a signal moves them (`vjp`)."""
     data = nodes.astype(state.dtype)
     if not is_cloud(state):
         return _by_vjp(state, data, loss, scale)

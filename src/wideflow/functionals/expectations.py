@@ -1,7 +1,7 @@
 """Ways to take E over (x, y): closed form, Gauss quadrature, fixed sample, data set.
 
 Each way answers the same questions (risk, Ψ, velocity, V and U, how wrong it may be), so a functional
-does not know which one it holds."""
+need not know which one it has."""
 
 import abc
 import math
@@ -80,7 +80,7 @@ class AbstractExpectation(eqx.Module):
 
 def coarser(order: int) -> tuple[int, int]:
     """Two orders to compare a Gauss rule with: half, and an odd one near two thirds. Even rules have
-    no node at 0 and so can agree on a steep function that neither of them sees; an odd one has."""
+    no node at 0 and so can agree on a steep function that neither of them sees; an odd one does."""
     return (max(1, order // 2), 2 * (order // 3) + 1) if order > 1 else (2, 3)
 
 
@@ -117,9 +117,9 @@ class AbstractByNodes(AbstractExpectation):
         return True
 
     def rounding(self, state: AbstractState) -> float:
-        """Error of the risk by rounding: f and y have eps of themselves each, which ℓ takes by its slope
-        u = −∂ℓ/∂f, and the sum over rows has eps of itself: E[ℓ + |u|(|f| + |y|)], times some roundings. That
-        labels were rounded to this precision before they came is in it."""
+        """Error of the risk by rounding: f and y each have a relative error eps, which ℓ passes on by its
+        slope u = −∂ℓ/∂f, and so has the sum over rows: E[ℓ + |u|(|f| + |y|)], times a few roundings. It
+        covers labels that had been rounded to this precision before."""
         f, y = state(self.nodes.x), self.nodes.y
         u = jnp.abs(self.problem.loss.signal(f, y))
         size = jnp.abs(f) + (jnp.abs(y) if y.shape == f.shape else 0)
@@ -147,8 +147,8 @@ class OnData(AbstractByNodes):
 
 class OnSample(AbstractByNodes):
     """E over a fixed sample of the law of (x, y): the empirical risk, which is what is descended. A state
-    that was trained on it has fitted the sample's own chance too, so that the risk of the law itself (the
-    population risk) is estimated on `fresh` data, as many rows that no state is trained on."""
+    that was trained on it has fitted the chance fluctuations of the sample too, so that the risk of the law
+    itself (the population risk) is estimated on `fresh` data, as many rows that no state is trained on."""
 
     problem: Problem
     nodes: Nodes
@@ -169,9 +169,9 @@ class OnSample(AbstractByNodes):
     def error(self, state):
         """How far `risk` may be from the population risk: the gap to that of fresh data, and one standard
         error of the latter."""
-        seen = _observed(self, state)
-        gap = float(self.risk(state) - seen["fresh_risk"])
-        return math.hypot(gap, float(seen["fresh_risk_error"])) + self.rounding(state)
+        observed = _observed(self, state)
+        gap = float(self.risk(state) - observed["fresh_risk"])
+        return math.hypot(gap, float(observed["fresh_risk_error"])) + self.rounding(state)
 
     @property
     def way(self):
@@ -246,8 +246,8 @@ class ByPairs(AbstractExpectation):
     def handles(self, state):
         if not (is_cloud(state) and state.n <= MOST_PAIRED):
             return False
-        mine, its = self.pairs._phi, state.neuron
-        return is_ridge(its) and not its.bias and its.outputs == 1 and its.activation == mine
+        phi, neuron = self.pairs._phi, state.neuron
+        return is_ridge(neuron) and not neuron.bias and neuron.outputs == 1 and neuron.activation == phi
 
     def error(self, state):
         """Rounding of the three terms whose sum the risk is, which grows with |w| (variances and
@@ -302,8 +302,8 @@ def _gram(neuron: AbstractNeuron, parts: PyTree, others: PyTree, nodes: Nodes) -
 @dataclass(frozen=True)
 class ClosedForm:
     """Ask for the closed form: Gaussian x, squared loss, an activation with a dual. With an `order`, an
-    activation that has none is taken too, its dual by so many terms of its Hermite series (nodes
-    between two kinks, if it has some): 64 are eight digits for tanh and weights of length 1.
+    activation that has none is accepted too, its dual from that many terms of its Hermite series (nodes
+    between two kinks, if it has any): 64 give eight digits for tanh and weights of length 1.
 
     >>> wf.Risk(problem, wf.ClosedForm()).way(net)
     'closed form (dual activations)'"""
@@ -395,7 +395,7 @@ class Data:
 @dataclass(frozen=True)
 class Auto:
     """The most exact way that is affordable: the data set itself; else the closed form, with nodes
-    behind it for what the closed form cannot take; else Gauss quadrature; else a fixed sample."""
+    behind it for what the closed form cannot handle; else Gauss quadrature; else a fixed sample."""
 
     def bind(self, problem):
         if is_dataset(problem.x):

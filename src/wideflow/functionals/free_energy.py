@@ -104,7 +104,8 @@ class FreeEnergy(AbstractFunctional):
 
 
 class Physics(NamedTuple):
-    """What a noisy dynamics lowers: G = R + λ·SecondMoment, and −S/β beside it (β None: nothing was said)."""
+    """What a noisy dynamics lowers: G = R + λ·SecondMoment, and −S/β beside it (β is None where none was
+    given)."""
 
     plain: AbstractFunctional
     beta: Any  # a number, or a schedule, which lives with the dynamics
@@ -113,7 +114,8 @@ class Physics(NamedTuple):
 def physics_of(
     name: str, functional: object, beta: Any = None, decay: Scalar = 0.0, *, schedule: bool = False
 ) -> Physics:
-    """G and β of a functional F = G − S/β, or as `beta` and `decay` say; saying it twice is an error."""
+    """G and β of a functional F = G − S/β, or as `beta` and `decay` say; giving one of them twice is an
+    error."""
     if not is_functional(functional):
         kind = type(functional).__name__
         raise ValueError(f"{name} needs a functional such as wf.Risk(problem), got a {kind}.")
@@ -127,7 +129,7 @@ def physics_of(
             "would be a heat equation backwards. Use R - wf.Entropy() / beta."
         )
     if not is_traced(entropy) and entropy == 0:
-        temperature = beta  # as the argument says, if it does
+        temperature = beta  # that of the argument, which may be None
     elif beta is not None:
         raise ValueError(
             f"{name} got an inverse temperature twice: the functional holds -S/beta already, and beta = "
@@ -146,7 +148,7 @@ def physics_of(
 
 
 def _inverse_temperature(beta: PyTree, schedule: bool) -> PyTree:
-    """β as a number > 0 or inf; a schedule as it is, where there may be one."""
+    """β as a number > 0 or inf; a schedule as it is, where one is allowed."""
     return beta if schedule and hasattr(beta, "coldest") else positive("beta", beta, infinite=True)
 
 
