@@ -78,7 +78,7 @@ def lanczos(
 
     K Q = Q T + β q eᵀ with T tridiagonal: a Ritz pair (θ, Qs) has residual β|s_last|, and an eigenvalue
     lies as near to θ. Every new vector is made orthogonal to all before, twice; where a Krylov space ends
-    (β = 0), a new random vector goes on in its complement."""
+    (β = 0), a new random vector continues it in the complement."""
     rng, most = np.random.default_rng(seed), min(n, steps)
     basis, T = np.zeros((most, n)), np.zeros((most, most))
     vector, j = _orthogonal(rng.standard_normal(n), basis[:0]), 0

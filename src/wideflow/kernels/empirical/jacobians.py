@@ -33,7 +33,7 @@ def output_gradient(model: Model, x: Array, output: Array) -> list[Array]:
 
 
 def pushed(model: Model, x: Array, tangents: list[Array], leaves: bool) -> list[Array]:
-    """J(x)·v for a batch of tangents (q, …) a leaf: (q, k, O), one array a leaf or their sum alone."""
+    """J(x)·v for a batch of tangents (q, …) per leaf: (q, k, O), one array per leaf or their sum alone."""
     here, structure = jax.tree.flatten(model.moving)
 
     def along(which: list[int]) -> Array:

@@ -44,7 +44,7 @@ def _numbers(family: Family, n: int) -> int:
 
 
 def bare(network: Network) -> Network:
-    """The network without what its kernel does not depend on, centre and names, which would compile anew."""
+    """The network without what its kernel does not depend on, centre and names, which would recompile."""
     zeros = (0.0,) * len(network.parts)
     unnamed = jax.tree.structure(Parametrisation(zeros, zeros, zeros))
     exponents = jax.tree.unflatten(unnamed, jax.tree.leaves(network.parametrisation))

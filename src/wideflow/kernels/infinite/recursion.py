@@ -24,8 +24,8 @@ Stack = tuple[Tables, ...]
 
 
 class Side(NamedTuple):
-    """Of samples that enter φ: labels (1, m, positions…), equal where they are, and the dual's table (k, m,
-    positions…), variances first."""
+    """Of samples that enter φ: labels (1, m, positions…), equal where the samples are, and the dual's table
+    (k, m, positions…), variances first."""
 
     labels: Array
     table: Array
