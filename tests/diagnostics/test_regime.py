@@ -256,7 +256,7 @@ def test_arguments_in_another_order():
     with pytest.raises(ValueError, match="f must come first"):
         regime(m0, m, lambda m, x: jax.vmap(m)(x), X)
     net, other = trained("ntk", 8, 0.1)
-    with pytest.raises(ValueError, match="y goes by its name"):
+    with pytest.raises(ValueError, match="y is passed by name"):
         regime(net, other, X, Y)
     with pytest.raises(ValueError, match=r"f\(params, x\) failed on x of shape \(12, 4\): .*3"):
         regime(lambda p, x: x @ p, jnp.ones(3), jnp.ones(3), X)

@@ -40,7 +40,7 @@ class DistanceTo:
     """How far a state is from a measure such as ρ*: "l1" ∫|ρ − ρ*| and "kl" ∫ρ log(ρ/ρ*) between densities on
     one grid, "w2" between any two. Made by `wf.diagnostics.distance_to`."""
 
-    reference: PyTree  # of the kind that `by` compares
+    reference: PyTree  # whatever `by` can compare
     by: By
 
     def __call__(self, t: float, state: PyTree) -> Scalar:
@@ -90,6 +90,6 @@ def _l1(mass: Array, other: Array) -> Array:
 @eqx.filter_jit
 def _kl(mass: Array, other: Array) -> Array:
     """∞ where ρ has mass that the other does not."""
-    seen = mass > 0
-    ratio = jnp.log(jnp.where(seen, mass, 1.0)) - jnp.log(jnp.where(seen, other, 1.0))
-    return jnp.sum(jnp.where(seen, mass * ratio, 0.0))
+    occupied = mass > 0
+    ratio = jnp.log(jnp.where(occupied, mass, 1.0)) - jnp.log(jnp.where(occupied, other, 1.0))
+    return jnp.sum(jnp.where(occupied, mass * ratio, 0.0))

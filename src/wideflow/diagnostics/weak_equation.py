@@ -1,4 +1,4 @@
-"""The weak form d/dt ∫q dρ = −∫⟨∇q, ∇Ψ_λ⟩dρ + β⁻¹∫Δq dρ for test functions of one's own."""
+"""The weak form d/dt ∫q dρ = −∫⟨∇q, ∇Ψ_λ⟩dρ + β⁻¹∫Δq dρ for test functions of your choice."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -60,7 +60,7 @@ def weak_form(
 def terms(
     total: AbstractFunctional, tests: tuple[Callable, ...], state: AbstractState, temperature: float
 ) -> Terms:
-    """What the weak form says of one state; `total` has the first variation Ψ_λ."""
+    """The terms of the weak form at one state; `total` has the first variation Ψ_λ."""
     if not is_measure(state):
         raise ValueError(f"weak_form is about wf.Particles and wf.GridDensity, not a {type(state).__name__}.")
     point = jax.ShapeDtypeStruct((state.D,), state.dtype)
@@ -90,7 +90,7 @@ def _terms(
 
 
 def _laplacian(slope: Callable, theta: Array, moves: Array) -> Array:
-    """Δq over the trained coordinates, one after the other: nothing of size n × D × D is held."""
+    """Δq over the trained coordinates, one after the other: nothing of size n × D × D is stored."""
 
     def second(i):
         unit = jnp.zeros(theta.shape[1], theta.dtype).at[i].set(1.0)
