@@ -1,7 +1,8 @@
-"""Every mistake of a spec's data, each at its own place and said once.
+"""Every mistake of a spec's data, each at its own place and reported once.
 
 The typed model decides what is right; this walk says what is wrong, table by table in the user's own words. A
-table whose kind is unknown is not looked into, as its other keys may all be right for the kind that is meant.
+table whose kind is unknown is not looked into, as all its other keys may be right for the kind that was
+meant.
 """
 
 from collections.abc import Iterator
@@ -17,22 +18,22 @@ from .study import Spec
 from .suggestions import nearest
 from .words import allowed, choices, shown
 
-Found = tuple[Path, str]
+Finding = tuple[Path, str]
 _MOST = 5  # tables that are named as the home of a key
 
 
-def mistakes(data: object) -> list[Found]:
+def mistakes(data: object) -> list[Finding]:
     """What is wrong with the data of a spec: places and messages; empty if nothing is."""
     return list(_value(forms.whole(Spec), data, ()))
 
 
-def _value(form: Form, value: object, path: Path) -> Iterator[Found]:
+def _value(form: Form, value: object, path: Path) -> Iterator[Finding]:
     """A value of any kind at a place."""
     if isinstance(value, dict) and form.tables:
         yield from _table(form, value, path)
     elif isinstance(value, list) and form.item is not None:
         inside = [
-            found for i, element in enumerate(value) for found in _value(form.item, element, (*path, i))
+            finding for i, element in enumerate(value) for finding in _value(form.item, element, (*path, i))
         ]
         yield from inside or _plain(form, value, path)
     elif form.listed and form.item is not None:
@@ -44,8 +45,8 @@ def _value(form: Form, value: object, path: Path) -> Iterator[Found]:
         yield from _plain(form, value, path)
 
 
-def _plain(form: Form, value: object, path: Path) -> Iterator[Found]:
-    """A value that is no table, or not allowed to be one."""
+def _plain(form: Form, value: object, path: Path) -> Iterator[Finding]:
+    """A value that is not a table, or may not be one."""
     try:
         form.adapter.validate_python(value)
     except ValidationError:
@@ -61,7 +62,7 @@ def _refused(form: Form, value: object) -> str:
     return f"must be {allowed(form)}, got {shown(value)}{hint}{meaning}"
 
 
-def _table(form: Form, value: dict, path: Path) -> Iterator[Found]:
+def _table(form: Form, value: dict, path: Path) -> Iterator[Finding]:
     """A table: its kind, its keys, what they hold, and what holds between them."""
     misspelt = _misspelt_tag(form, value)
     if misspelt is not None:
@@ -72,29 +73,29 @@ def _table(form: Form, value: dict, path: Path) -> Iterator[Found]:
         yield from _unknown_kind(form, value, path)
         return
     meant = set()
-    found: list[Found] = []
+    findings: list[Finding] = []
     for key in value:
         if key in table.model_fields:
-            found += _value(forms.of(table, key), value[key], (*path, key))
+            findings += _value(forms.of(table, key), value[key], (*path, key))
         else:
             near = nearest(key, table.model_fields, value)
             meant.add(near)
-            found.append(((*path, key), _unknown_key(form, table, key, near, value)))
+            findings.append(((*path, key), _unknown_key(form, table, key, near, value)))
     for key, info in table.model_fields.items():
         if info.is_required() and key not in value and key not in meant:
             field = forms.of(table, key)
-            found.append(((*path, key), f"missing: {field.description} ({allowed(field)})"))
-    yield from found
-    yield from _between(table, value, path, {place[: len(path) + 1] for place, _ in found})
+            findings.append(((*path, key), f"missing: {field.description} ({allowed(field)})"))
+    yield from findings
+    yield from _between(table, value, path, {place[: len(path) + 1] for place, _ in findings})
 
 
-def _unknown_kind(form: Form, value: dict, path: Path) -> Iterator[Found]:
+def _unknown_kind(form: Form, value: dict, path: Path) -> Iterator[Finding]:
     tag, known = str(form.tag), list(form.tags())
     if tag in value:
-        given = value[tag]
-        close = nearest(given, known) if isinstance(given, str) else None
+        tagged = value[tag]
+        close = nearest(tagged, known) if isinstance(tagged, str) else None
         hint = f"; did you mean {shown(close)}?" if close else "."
-        yield (*path, tag), f"unknown {tag} {shown(given)}{hint} Allowed: {', '.join(map(shown, known))}"
+        yield (*path, tag), f"unknown {tag} {shown(tagged)}{hint} Allowed: {', '.join(map(shown, known))}"
     else:
         yield (*path, tag), f"missing: it says which table this is. Allowed: {', '.join(map(shown, known))}"
 
@@ -110,9 +111,9 @@ def _misspelt_tag(form: Form, value: dict) -> str | None:
 def _unknown_key(form: Form, table: type[Part], key: str, near: str | None, value: dict) -> str:
     others = [tag for tag, other in form.tags().items() if key in other.model_fields]
     if others and form.tag:
-        given = value.get(form.tag, forms.tag_value(table, form.tag))
+        tagged = value.get(form.tag, forms.tag_value(table, form.tag))
         where = " or ".join([*map(shown, others[:_MOST]), *(["others"] if len(others) > _MOST else [])])
-        return f"unknown key with {form.tag} = {shown(given)}; it goes with {where}." + _keys(table)
+        return f"unknown key with {form.tag} = {shown(tagged)}; it goes with {where}." + _keys(table)
     elsewhere = [name or "the top of the file" for name in homes(key)][:3]
     known = f" ({key!r} is a key of {', '.join(elsewhere)})" if elsewhere else ""
     return (f"unknown key; did you mean {near!r}?" if near else "unknown key.") + known + _keys(table)
@@ -122,8 +123,8 @@ def _keys(table: type[Part]) -> str:
     return f" Allowed: {', '.join(table.model_fields)}"
 
 
-def _between(table: type[Part], value: dict, path: Path, wrong: set[Path]) -> Iterator[Found]:
-    """What the table's own validators say of keys that do not go together, where nothing else is wrong."""
+def _between(table: type[Part], value: dict, path: Path, wrong: set[Path]) -> Iterator[Finding]:
+    """What the table's own validators say about keys that do not go together, where nothing else is wrong."""
     try:
         table.model_validate(value)
     except ValidationError as error:

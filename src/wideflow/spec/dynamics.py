@@ -58,10 +58,10 @@ class Method(Part):
 
     @property
     def word(self) -> Word:
-        """What is known of the method."""
-        found = METHODS[self.method]
-        assert isinstance(found, Word)
-        return found
+        """What is known about the method."""
+        word = METHODS[self.method]
+        assert isinstance(word, Word)
+        return word
 
     @property
     def box(self) -> Grid | None:

@@ -1,4 +1,5 @@
-"""What is wrong with a spec: every mistake at once, each with its place, one a line as compilers say it."""
+"""What is wrong with a spec: every mistake at once, each with its place, one per line as compilers print
+them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ class Mistake:
     """One thing that is wrong.
 
     `where` is the field as `--set` names it (`dynamics.sgd.step`), empty where there is none, as in a file
-    that is no TOML. `line` is that of the file, None where nothing was written. `source` is the file, or
+    that is not TOML. `line` is that of the file, None where nothing was written. `source` is the file, or
     the change that brought the mistake (`--set dynamics.sgd.step=0`)."""
 
     where: str
@@ -19,10 +20,10 @@ class Mistake:
 
     def __str__(self) -> str:
         place = self.source if self.line is None else f"{self.source}:{self.line}"
-        said_already = f"{self.source}=".startswith(f"--set {self.where}=")
-        parts = [place, *([self.where] if self.where and not said_already else []), self.message]
-        said = ": ".join(parts).replace("\n", "\\n").replace("\r", "\\r")
-        return said.encode("utf-8", "replace").decode()  # a command line may hold bytes that are no text
+        already_named = f"{self.source}=".startswith(f"--set {self.where}=")
+        parts = [place, *([self.where] if self.where and not already_named else []), self.message]
+        text = ": ".join(parts).replace("\n", "\\n").replace("\r", "\\r")
+        return text.encode("utf-8", "replace").decode()  # a command line may hold bytes that are not text
 
 
 class SpecError(ValueError):

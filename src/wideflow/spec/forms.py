@@ -53,8 +53,8 @@ class Form:
             return None
         if self.tag is None or self.tag not in value:
             return self.default()
-        given = value[self.tag]
-        return self.tags().get(given) if isinstance(given, str) else None
+        tag = value[self.tag]
+        return self.tags().get(tag) if isinstance(tag, str) else None
 
 
 def tag_value(table: type[Part], tag: str) -> str:

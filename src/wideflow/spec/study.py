@@ -40,8 +40,8 @@ class Auto(Part):
 
 
 def _way(value: object) -> str:
-    given = value.get("way", "auto") if isinstance(value, dict) else getattr(value, "way", "auto")
-    return given if isinstance(given, str) else "auto"
+    way = value.get("way", "auto") if isinstance(value, dict) else getattr(value, "way", "auto")
+    return way if isinstance(way, str) else "auto"
 
 
 Expectation = Annotated[
@@ -79,8 +79,8 @@ class Times(Part):
     @model_validator(mode="after")
     def _one_way(self) -> "Times":
         if (self.end is None) == (self.at is None):
-            given = "both" if self.at is not None else "neither"
-            raise ValueError(f"needs either end or at, got {given}; try end = 10.0")
+            which = "both" if self.at is not None else "neither"
+            raise ValueError(f"needs either end or at, got {which}; try end = 10.0")
         if self.at is not None and any(b <= a for a, b in zip(self.at, self.at[1:], strict=False)):
             raise ValueError("at must increase strictly")
         if self.first is not None and (self.spacing != "log" or self.end is None or self.first >= self.end):

@@ -4,7 +4,7 @@ import datetime
 import json
 from typing import Any, Literal, get_args, get_origin
 
-from .base import Listed, Part, Said
+from .base import Listed, Part, Wording
 from .forms import Form, branches, of, tag_value
 
 _LONGEST = 60
@@ -12,12 +12,12 @@ _LONGEST = 60
 
 def allowed(form: Form) -> str:
     """What may stand there."""
-    said = [_kind(kind, metadata) for kind, metadata in branches(form.annotation) if not _is_table(kind)]
+    kinds = [_kind(kind, metadata) for kind, metadata in branches(form.annotation) if not _is_table(kind)]
     inner = form
     while inner.short is not None:
         inner = of(inner.tables[0], inner.short)
-    said += [_kind(kind, metadata) for kind, metadata in branches(inner.annotation) if inner is not form]
-    return " or ".join([*said, *([_tables(form)] if form.tables else [])])
+    kinds += [_kind(kind, metadata) for kind, metadata in branches(inner.annotation) if inner is not form]
+    return " or ".join([*kinds, *([_tables(form)] if form.tables else [])])
 
 
 def choices(form: Form) -> list[str]:
@@ -63,9 +63,9 @@ def _tables(form: Form) -> str:
 
 
 def _kind(kind: object, metadata: tuple, many: bool = False) -> str:
-    said = next((m.text for m in metadata if isinstance(m, Said)), None)
-    if said is not None:
-        return said
+    wording = next((m.text for m in metadata if isinstance(m, Wording)), None)
+    if wording is not None:
+        return wording
     if get_origin(kind) is Literal:
         words = [json.dumps(word, ensure_ascii=False) for word in get_args(kind)]
         return words[0] if len(words) == 1 else "one of " + ", ".join(words)
