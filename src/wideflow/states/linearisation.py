@@ -95,7 +95,7 @@ def linearised(state: AbstractTrainable) -> Linearisation:
 
 
 def _rebuilt(parts: PyTree, at: AbstractTrainable) -> Linearisation:
-    """As it was stored; the displacement has the shapes of what it is one of."""
+    """As it was stored; the displacement must have the shapes of the parts."""
     shapes = lambda tree: jax.tree.map(jnp.shape, tree)
     if shapes(parts) != shapes(must_be("at", at, AbstractTrainable).parts):
         raise ValueError(

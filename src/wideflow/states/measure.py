@@ -50,7 +50,7 @@ class AbstractMeasure(AbstractState):
 
     @abc.abstractmethod
     def with_weights(self, weights: Float[Array, " n"]) -> Self:
-        """The same points with other weights; nothing is checked anew."""
+        """The same points with other weights; nothing is checked again."""
 
     @abc.abstractmethod
     def log_density(self, theta: Float[Array, "k D"]) -> Float[Array, " k"]:

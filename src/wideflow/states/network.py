@@ -81,7 +81,7 @@ class Network(AbstractTrainable):
 
     def trace(self, x: Array, nudges: PyTree = None) -> Trace:
         """f and all that is computed on the way, with nudges (if given) added to the output of each weight
-        layer: their derivative at 0 is the back-signal ∂f/∂h_l. All rows are held."""
+        layer: their derivative at 0 is the back-signal ∂f/∂h_l. All rows are kept in memory."""
         return _trace(self, self._rows_of(x), nudges)
 
     def features(self, x: Array) -> tuple[Array, ...]:
@@ -103,8 +103,8 @@ class Network(AbstractTrainable):
         p, n = self.parametrisation, self.n
         pairs = [(p.rate(i, n), p.bias_rate(i, n)) for i in range(len(self.parts))]
         return tuple(
-            Weights(rate, None if part.b is None else of_bias)
-            for part, (rate, of_bias) in zip(self.parts, pairs, strict=True)
+            Weights(rate, None if part.b is None else bias_rate)
+            for part, (rate, bias_rate) in zip(self.parts, pairs, strict=True)
         )
 
     def normal(self, key: Array) -> PyTree:
@@ -130,16 +130,16 @@ class Network(AbstractTrainable):
         return 0.5 * sum(jax.tree.leaves(squares), jnp.zeros((), self.dtype))
 
     def objection(self, scale_free):
-        mine, depth = self.parametrisation, len(self.parts) - 1
-        if mine.name not in ANY_DEPTH:
+        own, depth = self.parametrisation, len(self.parts) - 1
+        if own.name not in ANY_DEPTH:
             return ""
-        rules = [named(mine.name, depth, optimiser) for optimiser in ("sgd", "adam")]
-        mine = mine.shift(0.0)  # as plain numbers
-        if mine == rules[not scale_free] and mine != rules[scale_free]:
-            wanted, has = ("adam", "sgd") if scale_free else ("sgd", "adam")
+        rules = [named(own.name, depth, optimiser) for optimiser in ("sgd", "adam")]
+        own = own.shift(0.0)  # as plain numbers
+        if own == rules[not scale_free] and own != rules[scale_free]:
+            needed, actual = ("adam", "sgd") if scale_free else ("sgd", "adam")
             return (
-                f"The rates of this network's parametrisation {mine.name!r} are those for {has}, with which "
-                f'its regime is another one. Take family.sample(…, {mine.name!r}, optimiser="{wanted}").'
+                f"The rates of this network's parametrisation {own.name!r} are those for {actual}, which "
+                f'lead to another regime. Take family.sample(…, {own.name!r}, optimiser="{needed}").'
             )
         return ""
 

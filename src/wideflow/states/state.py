@@ -1,4 +1,4 @@
-"""What every state answers: it predicts, and knows what it is."""
+"""The interface of every state: it predicts, and knows what it is."""
 
 import abc
 from typing import TYPE_CHECKING
