@@ -134,5 +134,5 @@ def _ramps_fn(knots: tuple[tuple[float, float], ...]) -> Function:
     return fn
 
 
-def _bad_option(name: str, option: str, given: object, allowed: str, example: str) -> ValueError:
-    return ValueError(f"Activation {name!r}: {option} must be {allowed}; got {given!r}. Try {example}.")
+def _bad_option(name: str, option: str, value: object, allowed: str, example: str) -> ValueError:
+    return ValueError(f"Activation {name!r}: {option} must be {allowed}; got {value!r}. Try {example}.")
