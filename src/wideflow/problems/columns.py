@@ -56,8 +56,8 @@ def numbers(path: Path, name: str, table: Table) -> np.ndarray:
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         raise ValueError(
-            f"{path}, row {table.rows[bad[0]]}, column {name!r}: {values[bad[0]]} is not a finite number. Leave "
-            "the row out, or put a number in its place."
+            f"{path}, row {table.rows[bad[0]]}, column {name!r}: {values[bad[0]]} is not a finite number. "
+            "Leave the row out, or put a number in its place."
         )
     return values
 
