@@ -1,4 +1,5 @@
-"""The published claims: what each says, where it was said, how long it takes. A list loads no experiment."""
+"""The published claims: what each one is, who made it, how long it takes. Listing them loads no
+experiment."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

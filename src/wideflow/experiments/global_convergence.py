@@ -121,10 +121,10 @@ def plain(name: str, ts: Any, cells: int = FULL.cells) -> Run:
 
 
 def resting(cells: int = FULL.cells) -> Gibbs[GridDensity]:
-    found = gibbs(Risk(problem()), beta=BETA, decay=DECAY, on=density("wide", cells))
-    if not found.converged:
-        raise RuntimeError(found.message)
-    return found
+    fixed_point = gibbs(Risk(problem()), beta=BETA, decay=DECAY, on=density("wide", cells))
+    if not fixed_point.converged:
+        raise RuntimeError(fixed_point.message)
+    return fixed_point
 
 
 def particles(name: str, seeds: int, n: int) -> np.ndarray:

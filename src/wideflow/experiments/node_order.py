@@ -125,14 +125,14 @@ def mean_errors(phi: Activation, exact: Callable[..., Any], settings: Settings) 
     m, pairs, rng = DIMENSION - 1, settings.pairs, np.random.default_rng(0)
     h = rng.normal(size=pairs)
     rho = np.sqrt(rng.chisquare(m, pairs) / DIMENSION * rng.chisquare(m, pairs) / m)
-    found = []
+    errors = []
     for p in settings.mean_orders:
         squares = (
             np.asarray(sphere_mean(phi, jnp.asarray(h), jnp.asarray(rho), m, p)) - exact(h, rho, m)
         ) ** 2
         rms = np.sqrt(squares.mean())
-        found.append((rms, squares.std(ddof=1) / np.sqrt(pairs) / (2 * rms)))
-    return np.array(found)
+        errors.append((rms, squares.std(ddof=1) / np.sqrt(pairs) / (2 * rms)))
+    return np.array(errors)
 
 
 def uncut_laws(settings: Settings) -> Laws:

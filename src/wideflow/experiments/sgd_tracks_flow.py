@@ -80,8 +80,8 @@ def step_law(problem: Problem, x: Any, settings: Settings, say: Say) -> tuple[np
         say(f"SGD with step {step:.2g} ({i + 1} of {len(settings.steps)})")
         run = evolve(SGD(risk, step), starts, [TIME], key=_keys(1000 * i, settings.seeds))
         rows.append(rms_and_error(_squared_gaps(finished(run).final(x), flow)))
-    found = np.array(rows)
-    return found, fit_slope(settings.steps, found[:, 0], found[:, 1])
+    measured = np.array(rows)
+    return measured, fit_slope(settings.steps, measured[:, 0], measured[:, 1])
 
 
 def width_law(problem: Problem, x: Any, settings: Settings, say: Say) -> tuple[np.ndarray, Slope]:
@@ -95,8 +95,8 @@ def width_law(problem: Problem, x: Any, settings: Settings, say: Say) -> tuple[n
         starts = init(problem).sample(_keys(10_000 * (i + 1), seeds), n, replicas=seeds)
         run = finished(evolve(flow, starts, [TIME]))
         rows.append(rms_and_error(_squared_gaps(run.final(x), limit)))
-    found = np.array(rows)
-    return found, fit_slope(settings.widths, found[:, 0], found[:, 1])
+    measured = np.array(rows)
+    return measured, fit_slope(settings.widths, measured[:, 0], measured[:, 1])
 
 
 def _draw(problem: Problem, settings: Settings, steps: Any, widths: Any) -> Any:
@@ -116,8 +116,8 @@ def _draw(problem: Problem, settings: Settings, steps: Any, widths: Any) -> Any:
             (axes[1], settings.steps, steps, ("step η", rms("f(SGD) − f(flow)"))),
             (axes[2], settings.widths, widths, ("width n", rms("f(n) − f(limit)"))),
         )
-        for axis, xs, (found, slope), labels in laws:
-            power_law(axis, xs, found[:, 0], found[:, 1], slope, labels)
+        for axis, xs, (measured, slope), labels in laws:
+            power_law(axis, xs, measured[:, 0], measured[:, 1], slope, labels)
     return figure
 
 

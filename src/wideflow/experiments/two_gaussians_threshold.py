@@ -136,8 +136,8 @@ def best_law(radial: Radial) -> np.ndarray:
 
     sigma, _ = radial.table(RADII)
     rows = np.sqrt(radial.weights)[:, None] * (radial.y - sigma).T
-    wanted = np.append(np.zeros(len(rows)), 1.0)
-    z, _ = nnls(np.vstack([rows, np.ones(len(RADII))]), wanted, maxiter=10**5)
+    right = np.append(np.zeros(len(rows)), 1.0)
+    z, _ = nnls(np.vstack([rows, np.ones(len(RADII))]), right, maxiter=10**5)
     return z / z.sum()
 
 
