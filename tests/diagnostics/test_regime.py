@@ -226,7 +226,7 @@ def test_bad_input():
         regime(product, good, good, law.sample(jax.random.key(0), 7))
     problem = wf.Problem(x=law, target=lambda x: x[0], neuron=wf.Neuron("erf"))
     start = wf.init(problem).sample(jax.random.key(0), 3)
-    with pytest.raises(ValueError, match=r"got a Nodes\. Give its \.x"):
+    with pytest.raises(ValueError, match=r"got a Nodes\. Pass its \.x"):
         regime(start, start, problem.sample(jax.random.key(0), 7))
     with pytest.raises(ValueError, match="y must have the shape"):
         regime(product, good, good, LINE, y=np.ones(3))
