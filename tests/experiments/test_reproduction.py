@@ -131,7 +131,7 @@ def test_a_reduced_run_never_stands_for_the_claim(quick, tmp_path):
     assert json.loads((tmp_path / "one.json").read_text())["reduced"] is True
     page = (tmp_path / "index.html").read_text()
     assert (
-        "0 of 0 claims hold" in page and "At a reduced size, which is no test of a claim, 1 of 1 pass" in page
+        "0 of 0 claims hold" in page and "At a reduced size, which does not test a claim, 1 of 1 pass" in page
     )
     assert [r.already for r in reproduce(["one"], tmp_path, reduced=True)] == [True]
     (full,) = reproduce(["one"], tmp_path)  # the same folder: it is run, and is a claim

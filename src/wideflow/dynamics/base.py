@@ -55,7 +55,7 @@ class AbstractDynamics(eqx.Module):
 
     @abc.abstractmethod
     def target(self, t: ArrayLike) -> Array:
-        """The time t as `advance_to` wants it: a number of steps, or t itself."""
+        """The time t in the form that `advance_to` takes: a number of steps, or t itself."""
 
     @abc.abstractmethod
     def advance_to(self, carry: PyTree, target: Array, budget: Scalar) -> tuple[PyTree, Info]:

@@ -131,7 +131,7 @@ class Noisy(AbstractRule):
         """Radii lengthened by the noise across them, of variance 2η/β in each of d_i − 1 directions."""
         neuron, w = state.neuron, state.parts.w
         p, width = len(neuron.blocks), w.shape[1:]
-        halves = [(dim - 1) / 2 for dim in neuron.blocks]  # χ² of so many pairs is twice a gamma variable
+        halves = [(dim - 1) / 2 for dim in neuron.blocks]  # χ² of that many pairs is twice a gamma variable
         draws = [
             jax.random.gamma(jax.random.fold_in(key, i), half, width, w.dtype)
             if half > 0

@@ -128,7 +128,7 @@ def resting(cells: int = FULL.cells) -> Gibbs[GridDensity]:
 
 
 def particles(name: str, seeds: int, n: int) -> np.ndarray:
-    """OBSERVED at ON_THE_WAY by Langevin steps, one row a seed."""
+    """OBSERVED at ON_THE_WAY by Langevin steps, one row per seed."""
     dynamics, which = Langevin(Risk(problem()), STEP, beta=BETA, decay=DECAY), list(STARTS).index(name)
     keys = jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(seed), which))(np.arange(seeds))
     clouds = stack([cloud(name, seed, n) for seed in range(seeds)])

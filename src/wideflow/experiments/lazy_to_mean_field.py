@@ -11,7 +11,7 @@ flow to one time t. The distance of two functions is the root mean square over t
   −2 in α. Independent ones, centred by y + f(θ₀) in place of y, have the slope −1 where α ≫ √n.
 
 n = ∞ is the flow of low-discrepancy points of the start and their mirror images; another scramble of them
-tells its error. For small α the flow is fast, as θ̇ = (1/α)E[u∇σ*] (at α = 10⁻² neurons grow thirtyfold and
+shows its error. For small α the flow is fast, as θ̇ = (1/α)E[u∇σ*] (at α = 10⁻² neurons grow thirtyfold and
 the kernel a hundredfold), yet not too stiff for the explicit method: about 60 steps to t = 1."""
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class Settings:
     limit_points: int = 2**12
     gap_alphas: tuple[float, ...] = tuple(10.0 ** (k / 2) for k in range(7))
     gap_seeds: int = 32
-    law_in_n: float = 0.15  # on the exponent, three error bars of so many seeds
+    law_in_n: float = 0.15  # on the exponent, three error bars with these seeds
     nearest: float = 0.02  # the widest networks' distance to the mean-field limit / |y|
     apart: float = 100.0  # at the least α, the distance to the NTK limit over that to the mean-field limit
     same: float = 0.01  # at the largest, how far that ratio is from 1

@@ -154,8 +154,8 @@ def _least_factor(orders: tuple[int, ...], errors: np.ndarray) -> float:
 
 
 def _mean_factor(errors: np.ndarray, steps: float) -> float:
-    """The factor of one of so many steps from the first to the last order, down to FLOOR; unlike the least
-    factor it bears an order at which the error happens to change its sign."""
+    """The factor of each of `steps` equal steps from the first to the last order, down to FLOOR; unlike the
+    least factor it is robust to an order at which the error happens to change its sign."""
     first, last = abs(errors[0]), max(abs(errors[-1]), FLOOR)
     return float((first / last) ** (1 / steps))
 

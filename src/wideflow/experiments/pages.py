@@ -60,7 +60,7 @@ def summed(reproduced: list[Record]) -> str:
     text += f"; {listed - total} of {listed} {are} not run yet." if total < listed else "."
     passed = sum(record.passed for record in small)
     return text + (
-        f" At a reduced size, which is no test of a claim, {passed} of {len(small)} pass." if small else ""
+        f" At a reduced size, which does not test a claim, {passed} of {len(small)} pass." if small else ""
     )
 
 

@@ -45,7 +45,7 @@ class Settings:
     steps: tuple[float, ...] = tuple(2.0**-k for k in range(5, 11))
     widths: tuple[int, ...] = (16, 32, 64, 128, 256, 512)
     seeds: int = 64
-    tolerance: float = 0.1  # on either exponent, three times the error bar that so many seeds give
+    tolerance: float = 0.1  # on either exponent, three times the error bar with these seeds
     orders: tuple[int, int] = (10, 20)  # of the Gauss nodes of a and w, for the limit
     drawn: tuple[int, ...] = (30, 300)  # widths in the figure
 

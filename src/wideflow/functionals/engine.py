@@ -12,7 +12,7 @@ from ..states.chunks import NEURONS, chunk_rows, chunked, in_blocks, in_chunks, 
 from ..states.particles import Particles, is_cloud
 from ..states.trainable import AbstractTrainable
 
-_FEW_ROWS = 32  # below this many rows, laying out the parts anew costs more than it saves
+_FEW_ROWS = 32  # below this many rows, a new layout of the parts costs more than it saves
 _BLOCK_ROWS = 256  # rows to take at once against a block of neurons
 
 

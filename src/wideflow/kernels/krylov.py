@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Solved(NamedTuple):
-    """A solution v of (K + ridge·I)v = y; `residual` is |y − (K + ridge·I)v|/|y|, computed anew."""
+    """A solution v of (K + ridge·I)v = y; `residual` is |y − (K + ridge·I)v|/|y|, computed afresh."""
 
     solution: Array
     residual: float

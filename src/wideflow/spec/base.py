@@ -24,7 +24,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 @dataclass(frozen=True)
-class Wording:
+class Said:
     """How messages word what is allowed, where the type alone does not say it."""
 
     text: str
@@ -39,7 +39,7 @@ def _whole_or_inf(value: float) -> float:
 
 
 Dimension = Annotated[
-    float, Field(ge=1), AfterValidator(_whole_or_inf), Wording("a whole number >= 1 and < 2^53, or inf")
+    float, Field(ge=1), AfterValidator(_whole_or_inf), Said("a whole number >= 1 and < 2^53, or inf")
 ]
 
 

@@ -4,7 +4,7 @@ import datetime
 import json
 from typing import Any, Literal, get_args, get_origin
 
-from .base import Listed, Part, Wording
+from .base import Listed, Part, Said
 from .forms import Form, branches, of, tag_value
 
 _LONGEST = 60
@@ -63,7 +63,7 @@ def _tables(form: Form) -> str:
 
 
 def _kind(kind: object, metadata: tuple, many: bool = False) -> str:
-    wording = next((m.text for m in metadata if isinstance(m, Wording)), None)
+    wording = next((m.text for m in metadata if isinstance(m, Said)), None)
     if wording is not None:
         return wording
     if get_origin(kind) is Literal:

@@ -147,7 +147,7 @@ METHODS = Vocabulary(
         r"\theta \leftarrow \theta - \eta \, \hat m / (\sqrt{\hat v} + \epsilon) - \eta\lambda\theta",
         (
             Option("step", Kind.POSITIVE, "learning rate; time is t = k · step", symbol="η"),
-            Option("batch", Kind.COUNT, "rows a step; the full gradient by default", None, "batch"),
+            Option("batch", Kind.COUNT, "rows per step; the full gradient by default", None, "batch"),
             _PASS,
             Option("b1", Kind.FRACTION, "memory of the first moment", 0.9),
             Option("b2", Kind.FRACTION, "memory of the second moment", 0.999),
@@ -170,7 +170,7 @@ METHODS = Vocabulary(
                 latex=lambda name: OPTIMISERS[name].latex,
             ),
             Option("step", Kind.POSITIVE, "learning rate; time is t = k · step", symbol="η"),
-            Option("batch", Kind.COUNT, "rows a step; the full gradient by default", None, "batch"),
+            Option("batch", Kind.COUNT, "rows per step; the full gradient by default", None, "batch"),
             _PASS,
         ),
         sources=("deepmind2020",),
