@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
 from .._checks import nearest
-from .._tracing import traced
+from .._tracing import jit, traced
 from .._typing import Scalar
 from ..functionals.base import AbstractFunctional
 from ..observers import mass, second_moment
@@ -32,7 +31,7 @@ class EnergyOf:
         return _energy(traced(self.functional), state)
 
 
-_energy = eqx.filter_jit(lambda functional, state: functional.energy(state))
+_energy = jit(lambda functional, state: functional.energy(state))
 
 
 @dataclass(frozen=True)
@@ -82,12 +81,12 @@ def _check_grid(reference: GridDensity, state: AbstractState) -> None:
         )
 
 
-@eqx.filter_jit
+@jit
 def _l1(mass: Array, other: Array) -> Array:
     return jnp.sum(jnp.abs(mass - other))
 
 
-@eqx.filter_jit
+@jit
 def _kl(mass: Array, other: Array) -> Array:
     """∞ where ρ has mass that the other does not."""
     occupied = mass > 0

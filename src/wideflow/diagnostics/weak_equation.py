@@ -4,14 +4,13 @@ import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import function, positive
-from .._tracing import traced
+from .._tracing import jit, traced
 from ..functionals.base import AbstractFunctional
 from ..functionals.free_energy import confining
 from ..run import Run
@@ -73,7 +72,7 @@ def terms(
     return _terms(total, tests, state, jnp.asarray(temperature, state.dtype))
 
 
-@eqx.filter_jit
+@jit
 def _terms(
     total: AbstractFunctional, tests: tuple[Callable, ...], state: AbstractMeasure, temperature: Array
 ) -> Terms:

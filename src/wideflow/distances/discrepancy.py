@@ -3,12 +3,12 @@
 import math
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import nearest, positive
+from .._tracing import jit
 from ..states.chunks import chunk_rows, chunked
 from .atoms import EPS, Atoms, Measure, Pair, both, centred, input_rounding
 from .distance import Distance, rooted
@@ -158,7 +158,7 @@ def _variance(xx: _Sums, yy: _Sums, xy: _Sums) -> Float[Array, ""]:
     return jnp.maximum(first - second, second)
 
 
-@eqx.filter_jit
+@jit
 def _sums(x: tuple[Array, Array], y: tuple[Array, Array], kernel: str) -> _Sums:
     (points, p), (others, q) = x, y
     k = _KERNELS[kernel]

@@ -3,13 +3,13 @@
 import math
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from .._checks import count, positive
+from .._tracing import jit
 from ..states.chunks import chunk_rows, chunked, map_rows
 from .atoms import EPS, Atoms, centred, rounding
 from .distance import Distance
@@ -107,7 +107,7 @@ def _hard(x: Array, nu: _Cloud, g: Array) -> Float[Array, " n"]:
     return map_rows(lambda rows: jnp.min(-2 * rows @ nu.points.T - g, axis=1), x, _rows(x, nu.points))
 
 
-@eqx.filter_jit
+@jit
 def _potentials(mu: _Cloud, nu: _Cloud, epsilon: Array, tol: Array, most: Array) -> _Potentials:
     """Alternate f and g, from a large ε halved at every step to the requested one, and there go
     further by _RELAXED than each half step would (overrelaxation, safe near the end only), which took a
@@ -141,7 +141,7 @@ def _potentials(mu: _Cloud, nu: _Cloud, epsilon: Array, tol: Array, most: Array)
     return ended._replace(f=f, g=_soft(nu.points, mu, f, ended.epsilon))
 
 
-@eqx.filter_jit
+@jit
 def _bracket(mu: _Cloud, nu: _Cloud, potentials: _Potentials) -> tuple[Array, Array]:
     """Bounds of W2² from below and above."""
     moments = mu.moment() + nu.moment()

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._tracing import jit
 from ..diagnostics.scaling import Slope, fit_slope, rms_and_error
 from ..figures import COLOURS, panels
 from ..parametrisations import Parametrisation, lattice
@@ -47,7 +47,7 @@ FULL = Settings()
 REDUCED = Settings((64, 181, 512), seeds=24, of_each_class=2, tolerance=0.24, confirmed=7)
 
 
-@eqx.filter_jit
+@jit
 def first_steps(normals: Any, rule: Parametrisation, n: int, x: Any, y: Any, centred: Any) -> Any:
     """`first_step` of every start, one after the other. Exponents are traced: one compilation per width."""
     return jax.lax.map(lambda parts: first_step(parts, rule, n, x, y, centred), normals)

@@ -12,11 +12,11 @@ the grid."""
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._tracing import jit
 from ..diagnostics.scaling import Slope, fit_slope
 from ..figures import COLOURS, panels
 from ..functionals.base import AbstractFunctional
@@ -116,7 +116,7 @@ def _box(case: Case, theta: np.ndarray, beta: float) -> Any:
     return on_grid(flat, low, high, case.cells, neuron=case.risk.problem.neuron)
 
 
-@eqx.filter_jit
+@jit
 def _newton(total: AbstractFunctional, neuron: AbstractNeuron, theta: jax.Array) -> jax.Array:
     """One Newton step for R_λ of an atom."""
     value = lambda theta: total.value(Particles(theta[None], neuron=neuron))

@@ -24,10 +24,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import numpy as np
 
+from .._tracing import jit
 from ..dynamics.flow import GradientFlow
 from ..dynamics.grid.flow import GridFlow
 from ..dynamics.jko.jko import JKO
@@ -172,7 +172,7 @@ def random(case: Case, make: Callable[[int, int], tuple[Any, Particles]], seeds:
     return _averaged(np.array(values), ends)
 
 
-@eqx.filter_jit
+@jit
 def _value(risk: Risk, state: Particles) -> Any:
     return risk.value(state)
 

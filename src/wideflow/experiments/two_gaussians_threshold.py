@@ -25,11 +25,11 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._tracing import jit
 from ..diagnostics.scaling import Slope, fit_slope
 from ..figures import COLOURS, panels
 from .base import Check, Outcome, Say, slope_check
@@ -61,7 +61,7 @@ REDUCED = Settings(
 )
 
 
-@eqx.filter_jit
+@jit
 def _table(neuron: Any, radii: Any, x: Any) -> tuple[Any, Any]:
     """σ̄ and ∂_r σ̄ at all radii and nodes."""
     features = lambda r: neuron.features(neuron.unpack(r), x)

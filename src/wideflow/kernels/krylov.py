@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+
+from .._tracing import jit
 
 if TYPE_CHECKING:
     from .operator import AbstractOperator
@@ -51,7 +52,7 @@ def conjugate_gradients(
     return Solved(solution, relative, converged, message)
 
 
-@eqx.filter_jit
+@jit
 def _cg(
     operator: "AbstractOperator", y: Array, ridge: Array, tol: Array, steps: Array
 ) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PyTree
 from numpy.typing import ArrayLike
 
 from .._checks import count, finite, positive
+from .._tracing import jit
 from .._typing import Abstract, DType
 from ..states.chunks import chunked
 from .empirical.plan import BUDGET, costs
@@ -81,7 +82,7 @@ class AbstractOperator(eqx.Module):
         return jnp.asarray(values.ravel(), self.dtype)
 
 
-@eqx.filter_jit
+@jit
 def _multiplied(operator: AbstractOperator, v: Array) -> Array:
     return operator.multiply(v)
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array
 
 from .._checks import count, positive
-from .._tracing import traced
+from .._tracing import jit, traced
 from ..functionals.base import AbstractFunctional
 from ..functionals.free_energy import FreeEnergy, confining, physics_of
 from ..functionals.risk import Risk
@@ -156,10 +156,10 @@ def _on_grid(
     )
 
 
-_density = eqx.filter_jit(lambda equation, phi: equation.density(phi))
+_density = jit(lambda equation, phi: equation.density(phi))
 
 
-@eqx.filter_jit
+@jit
 def _values(risk: AbstractFunctional, energy: AbstractFunctional, rho: GridDensity) -> tuple[Array, ...]:
     """R, F, and the standard deviation of the first variation of R: dR = ∫(δR/δρ) d log ρ dρ is at most that
     times the norm of d log ρ in L²(ρ)."""

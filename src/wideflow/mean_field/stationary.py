@@ -5,7 +5,6 @@ import math
 import warnings
 from dataclasses import dataclass
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +12,7 @@ from jaxtyping import Array, Float
 
 from .._checks import count, positive
 from .._checks import key as check_key
-from .._tracing import traced
+from .._tracing import jit, traced
 from ..dynamics.langevin import Langevin
 from ..functionals.base import AbstractFunctional
 from ..functionals.free_energy import confining
@@ -77,7 +76,7 @@ class Rest:
         return _rest(self.functional, self.beta, state)
 
 
-@eqx.filter_jit
+@jit
 def _rest(functional: AbstractFunctional, beta: Array, rho: Particles) -> Float[Array, "4 D"]:
     theta, velocity = rho.theta, rho.joined(functional.drift(rho))
     moves = jnp.asarray(rho.neuron.moves(rho.D), rho.dtype)

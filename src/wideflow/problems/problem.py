@@ -11,6 +11,7 @@ from jaxtyping import Array
 
 from .._checks import count, positive
 from .._checks import key as check_key
+from .._tracing import jit
 from .._typing import Dimension, TypeIs
 from .laws import AbstractLaw, Mixture, check_sample_fits, is_dataset
 from .losses import AbstractLoss, loss_named
@@ -40,7 +41,7 @@ def _draws(law: AbstractLaw, target: AbstractTarget | None, noise: Any, key: Arr
     return uniform(x, y)
 
 
-_few_draws = eqx.filter_jit(_draws)
+_few_draws = jit(_draws)
 
 
 class Problem(eqx.Module):
@@ -225,7 +226,7 @@ class Problem(eqx.Module):
         )
 
 
-_drawn = eqx.filter_jit(lambda problem, key, m: problem.sample(key, m))
+_drawn = jit(lambda problem, key, m: problem.sample(key, m))
 
 
 def is_problem(value: object) -> TypeIs[Problem]:

@@ -12,6 +12,7 @@ from jaxtyping import Array, PyTree
 
 from ..._checks import function
 from ..._data import Data
+from ..._tracing import jit
 from ...kernels.empirical.ntk import empirical_ntk
 from ...kernels.function import Batch, model, samples
 from ...kernels.parameters import check_finite, rates_of, same_tree, split
@@ -127,12 +128,12 @@ def pieces(rows: np.ndarray) -> list[np.ndarray]:
     return [rows[i : i + _ROWS] for i in range(0, len(rows), _ROWS)]
 
 
-@eqx.filter_jit
+@jit
 def _value(f: Callable, params: PyTree, x: Array) -> Array:
     return f(params, x)
 
 
-@eqx.filter_jit
+@jit
 def _linear(f: Callable, before: PyTree, after: PyTree, x: Array) -> Array:
     (start, fixed), end = split(before), split(after)[0]
     moved = jax.tree.map(lambda a, b: b - a, start, end)

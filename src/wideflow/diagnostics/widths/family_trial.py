@@ -2,14 +2,13 @@
 
 import math
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
 from ..._data import Data
-from ..._tracing import traced
+from ..._tracing import jit, traced
 from ...dynamics.rules import AbstractRule, At, Euler, Force, Preconditioned
 from ...parametrisations import Parametrisation
 from ...states.family import Family
@@ -70,7 +69,7 @@ def _rule(optimiser: str) -> AbstractRule:
     return Preconditioned(optax.scale_by_adam(eps=1e-30))
 
 
-@eqx.filter_jit
+@jit
 def _many(draws, parametrisation, x, y, step, loss, rule, family, n, steps, centred):
     one = lambda draws: _one(draws, parametrisation, x, y, step, loss, rule, family, n, steps, centred)
     return jax.vmap(one)(draws)

@@ -10,6 +10,7 @@ from jaxtyping import Array, PyTree
 from numpy.typing import ArrayLike
 
 from ..._data import Data
+from ..._tracing import jit
 from ...kernels.parameters import same_tree, split
 from ...problems.losses import AbstractLoss, SoftmaxCrossEntropy
 from ..regimes.model import by_name
@@ -26,7 +27,7 @@ class FunctionTrial:
         self.make, self.train, self.optimiser, self.features = make, train, optimiser, features
         self.x, self.y, self.loss, self.steps = jnp.asarray(x), jnp.asarray(y), loss, steps
         self.centred, self._traced = False, True
-        self._many = eqx.filter_jit(lambda keys, n, step: jax.vmap(lambda key: self._one(key, n, step))(keys))
+        self._many = jit(lambda keys, n, step: jax.vmap(lambda key: self._one(key, n, step))(keys))
 
     def batch(self, n: int) -> int:
         return 32
