@@ -1,9 +1,9 @@
 """Finding the symmetry of (law of x, target): R^d = signal ⊕ blocks in which only a radius matters."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
@@ -20,8 +20,7 @@ class NoSymmetryError(ValueError):
     """There is no reduction: the message says why."""
 
 
-@dataclass(frozen=True)
-class Symmetry:
+class Symmetry(eqx.Module):
     """R^d = span(signal) ⊕ block_1 ⊕ … ⊕ block_p, with a symmetry O(d_i) in each block: the law of x
     and the target do not change when a block is turned.
 
@@ -30,8 +29,8 @@ class Symmetry:
 
     signal: Float[Array, "k d"] | None
     spaces: tuple[Array | None, ...]
-    k: int
-    blocks: tuple[float, ...]
+    k: int = eqx.field(static=True)
+    blocks: tuple[float, ...] = eqx.field(static=True)
 
     def component(self, i: int, w: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """The part of the rows of w that lies in block i."""
