@@ -16,6 +16,7 @@ from . import bounds
 from .opening import DamagedError, size
 
 _MEMBERS = 10**5
+_DIRECTORY = b"PK\x01\x02"  # before what the directory of a ZIP file says of a member
 _PIECE = 2**24
 _LOCAL_HEADER = 30  # bytes before the name of a member
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
@@ -25,7 +26,7 @@ def unpacked(
     content: bytes, path: Path, most: int, *, compressed: bool = False, kinds: str = "biufc"
 ) -> dict[str, np.ndarray]:
     """All arrays of an NPZ file, of these kinds of numbers, if they take at most `most` bytes."""
-    if content.count(zipfile.stringCentralDir) > _MEMBERS:
+    if content.count(_DIRECTORY) > _MEMBERS:
         raise DamagedError(f"{path} holds more than {_MEMBERS} arrays.")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -79,11 +80,11 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, kinds: str) -> np.
         if min(shape, default=0) < 0 or count * dtype.itemsize != member.file_size - file.tell():
             raise ValueError(f"{member.filename[:80]!r} does not hold as many numbers as its header says")
         array = np.empty(count, dtype)
-        into, filled = memoryview(array.view(np.uint8)) if count else memoryview(b""), 0
+        into, filled = array.view(np.uint8), 0
         while filled < len(into):
             part = file.read(min(_PIECE, len(into) - filled))
             if not part:
                 raise ValueError(f"{member.filename[:80]!r} ends too early")
-            into[filled : filled + len(part)] = part
+            into[filled : filled + len(part)] = np.frombuffer(part, np.uint8)
             filled += len(part)
     return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -21,24 +22,33 @@ class DamagedError(ValueError):
     """A file is truncated, altered or missing, or does not hold what belongs there."""
 
 
-def content(path: Path, most: int, advice: str = "", *, links: bool = False) -> bytes:
-    """The bytes of a plain file of at most `most` bytes. A file that is not there is a FileNotFoundError,
-    everything else that is no such file a DamagedError with its name; `advice` says what to do about one that
-    is too large. Links are followed only if `links`."""
+def opened(path: Path, *, links: bool = False) -> BinaryIO:
+    """A plain file, opened for reading. One that is not there is a FileNotFoundError, everything else that is
+    no plain file a DamagedError with its name. Links are followed only if `links`."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
     try:
         _check_kind(path, os.stat(path, follow_symlinks=links))  # to open a device may do something already
         descriptor = os.open(path, flags)
+    except DamagedError:
+        raise
     except ValueError as error:
-        if isinstance(error, DamagedError):
-            raise
         raise DamagedError(f"{str(path)!r} is no name of a file: {error}.") from None
     except OSError as error:
         raise _told(path, error) from None
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        _check_kind(path, status)
-        count = status.st_size
+    file = os.fdopen(descriptor, "rb")
+    try:
+        _check_kind(path, os.fstat(descriptor))  # of the very file that is open
+    except DamagedError:
+        file.close()
+        raise
+    return file
+
+
+def content(path: Path, most: int, advice: str = "", *, links: bool = False) -> bytes:
+    """The bytes of a plain file of at most `most` bytes, `opened`; `advice` says what to do about one that is
+    too large."""
+    with opened(path, links=links) as file:
+        count = os.fstat(file.fileno()).st_size
         if count > most:
             limit = f"but may have at most {size(most)}. {advice}".rstrip()
             raise DamagedError(f"{path} has {size(count)}, {limit}")

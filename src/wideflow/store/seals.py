@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from .._data import Data
@@ -20,7 +21,7 @@ def sealed(data: Data) -> Data:
     return data | {"hashes": hashes | {"results": digest(data | {"hashes": hashes})}}
 
 
-def read_sealed(path: Path, kind: str, version: int, fields: dict[str, type]) -> Data:
+def read_sealed(path: Path, kind: str, version: int, fields: Mapping[str, type]) -> Data:
     """What `sealed` made, of this kind and format and with these fields, if nobody has changed it since."""
     data = parsed(content(path, TEXT), path)
     if not isinstance(data, dict) or data.get("kind") != kind:

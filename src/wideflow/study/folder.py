@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,13 +135,22 @@ class StudyFolder:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """The folder, for this process alone."""
+        self._first(lambda: folder.make(self.path), self.path)
         with folder.lock(self.path):
             yield
 
     def begin(self, spec: Spec) -> None:
         """Write the resolved spec, if it is not there."""
         if not self.begun:
-            retried(lambda: write_text(self.path / SPEC, written(spec)))
+            self._first(lambda: write_text(self.path / SPEC, written(spec)), self.path / SPEC)
+
+    def _first(self, write: Callable[[], None], path: Path) -> None:
+        """Write what comes before any computing, so that nothing is lost if it cannot be written."""
+        try:
+            retried(write)
+        except OSError as error:
+            why = error.strerror or error
+            raise FolderError(f"{path} cannot be written: {why}. Nothing was computed.") from error
 
     def saved(self, case: Case, run: Run) -> str:
         """The hash of a run's manifest, if all of it is on the disk as it was computed."""
