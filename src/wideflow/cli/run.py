@@ -114,7 +114,7 @@ def _free(base: Path, study: Any) -> Any:
         try:
             place.check(study.spec, resume=True)
             if place.finished:
-                place.verify_data(place.results(), data_hash(study))
+                place.verify_data(place.results(), data_hash(study), study.spec)
             return place
         except OtherStudyError:
             k += 1

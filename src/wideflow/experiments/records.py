@@ -120,6 +120,8 @@ def _record(place: Path, data: dict[str, Any]) -> Record:
     """The record in a file, if its fields have their types and fit together."""
     try:
         checks = tuple(_check(check) for check in data["checks"])
+        if any(check in checks[:i] for i, check in enumerate(checks)):
+            raise ValueError("it holds a check twice")
         fields = {field: data[field] for field in Record.__dataclass_fields__ if field != "checks"}
         for field, value in fields.items():
             if not isinstance(value, _TYPES.get(field, str)):

@@ -13,6 +13,7 @@ from .opening import DamagedError, size
 VARIABLE = "WIDEFLOW_MAX_MEMORY"
 DATA = 2 * 2**30  # what a user's table may take, if nobody says more
 TEXT = 64 * 2**20  # of a manifest or other JSON: some 10⁵ saved times
+_OBJECTS = 2**29  # what it may take in memory
 _DEEPEST = 100
 _A_VALUE = 80  # bytes of a Python object in a list or dict, at least
 _DIGITS = 100  # of a whole number: it is a float, then
@@ -47,7 +48,7 @@ def advice(needed: float | None = None) -> str:
 def parsed(text: bytes, path: Path) -> Any:
     """JSON data of bounded size, depth and numbers; else a DamagedError with the file's name."""
     objects = sum(text.count(mark) for mark in (b"[", b"{", b",", b":"))
-    if objects * _A_VALUE > memory():
+    if objects * _A_VALUE > memory(_OBJECTS):
         raise DamagedError(f"{path} would take {size(objects * _A_VALUE)} of memory. {advice()}")
     try:
         data = json.loads(text.decode("utf-8"), parse_int=_whole)

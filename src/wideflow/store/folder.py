@@ -40,6 +40,7 @@ _UNLOCKED: set[int] = set()  # devices that have no locks, as was told
 Data = dict[str, Any]
 # What a manifest has of a file: its name, its hash, and what it holds.
 Entry = Data
+_ENTRY = {"file", "sha256", "holds"}
 
 
 class SaveError(OSError):
@@ -119,18 +120,20 @@ def get(folder: Path, entry: Entry) -> dict[str, np.ndarray]:
     if listed != actual:
         listed = listed if isinstance(listed, dict) else {}
         names = [k for k in sorted({*listed, *actual}) if listed.get(k) != actual.get(k)]
-        raise DamagedError(f"{path} does not hold the arrays that the manifest lists: see {names[:5]}.")
+        raise DamagedError(f"{path} does not hold the arrays that {MANIFEST} lists: see {names[:5]}.")
     return arrays
 
 
 def verified(folder: Path, entry: Entry) -> bytes:
     """The content of one entry's file, if it has the hash in the manifest."""
     file = entry.get("file") if isinstance(entry, dict) else None
-    if not isinstance(file, str) or not _FILE.fullmatch(file) or not isinstance(entry.get("sha256"), str):
+    plain = isinstance(file, str) and _FILE.fullmatch(file) and isinstance(entry.get("sha256"), str)
+    if not isinstance(file, str) or not plain or set(entry) != _ENTRY:
         raise DamagedError(f"{Path(folder) / MANIFEST} lists {str(entry)[:80]}, which is no file of arrays.")
     path = Path(folder) / file
+    room, most = _room(entry), memory(machine())
     try:
-        data = content(path, min(_room(entry), memory(machine())), advice())
+        data = content(path, min(room, most), advice() if most < room else f"{MANIFEST} lists no more.")
     except FileNotFoundError:
         raise DamagedError(f"{path} is missing, though the manifest lists it.") from None
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
@@ -192,7 +195,7 @@ def _serialise(record: Data) -> bytes:
 
 def entries(record: Any) -> Iterator[Entry]:
     """The files that a manifest lists."""
-    if isinstance(record, dict) and set(record) == {"file", "sha256", "holds"}:
+    if isinstance(record, dict) and set(record) == _ENTRY:
         yield record
     elif isinstance(record, dict | list):
         for value in record.values() if isinstance(record, dict) else record:

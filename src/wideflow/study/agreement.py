@@ -32,7 +32,7 @@ def disagreement(saved: Data, study: Study, runs: dict[str, Run]) -> str | None:
     if len(listed) != len(study.cases) or not all(isinstance(row, dict) for row in listed):
         return "runs"
     for i, row in enumerate(listed):
-        if not _is_regime(row.get("regime")):
+        if "regime" not in row or not _is_regime(row["regime"]):
             return f"runs[{i}].regime"
         if not _is_list(row.get("warnings"), str):
             return f"runs[{i}].warnings"

@@ -206,12 +206,13 @@ class StudyFolder:
                     f"from. {_CURE}"
                 )
 
-    def verify_data(self, results: dict[str, Any], data: str | None) -> None:
-        """Raise unless the study was run on these data."""
+    def verify_data(self, results: dict[str, Any], data: str | None, spec: Spec) -> None:
+        """Raise unless the study was run on these data, which its spec names."""
         if results["hashes"].get("data") != data:
+            file = getattr(spec.problem.x, "file", "the file that it was run on")
             raise OtherStudyError(
-                f"{self.path} holds the study of other data: the file that its {SPEC} names has changed "
-                "since. Give --out another folder, or remove that one."
+                f"{self.path} holds the study of other data: {file} has changed since. Give --out another "
+                "folder, or remove that one."
             )
 
 

@@ -83,7 +83,7 @@ def reopened(place: StudyFolder, spec: Spec | None = None) -> Finished:
         spec = load_spec(place.spec_text(), str(place.path / SPEC)).spec
     with in_precision(spec):
         study = build(spec, Path(place.path))
-        place.verify_data(saved, data_hash(study))
+        place.verify_data(saved, data_hash(study), spec)
         place.verify_runs(saved, study.cases)
         runs = {case.slug: load(place.run(case)) for case in study.cases}
         if where := disagreement(saved, study, runs):
