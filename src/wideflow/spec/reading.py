@@ -103,7 +103,8 @@ def parsed(text: str, source: str) -> Data:
         raise SpecError([Mistake("", None, f"a spec has at most {LARGEST // 2**20} MB", source)])
     for line, words in enumerate(text.split("\n"), 1):
         if words.count(".") > _PARTS and any(w.count(".") > _PARTS for w in _NO_KEY.split(words)):
-            raise SpecError([Mistake("", line, f"nested too deeply: a key of more than {_PARTS} parts", source)])
+            message = f"nested too deeply: a key of more than {_PARTS} parts"
+            raise SpecError([Mistake("", line, message, source)])
     try:
         return tomllib.loads(text)
     except RecursionError:
