@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,14 +125,6 @@ def power_law(
     axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.2g}"))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.legend()
-
-
-def save(figure: "Figure", path: str | Path) -> Path:
-    """Write a figure to a file, creating its folder."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
-    return path
 
 
 def narrow_svg(figure: "Figure") -> bytes:

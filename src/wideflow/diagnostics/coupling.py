@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 from .._checks import times
 from ..dynamics.flow import GradientFlow
 from ..dynamics.kernel_flow import KernelFlow
-from ..figures import COLOURS, DASHES, legend_above, panels, save
+from ..figures import COLOURS, DASHES, legend_above, panels
 from ..functionals.risk import Risk
 from ..kernels.tangent import tangent_kernels
 from ..loop import evolve
 from ..run import Run
 from ..states.trainable import AbstractTrainable
+from ..store.pictures import save
 from .alignment import alignment, relative_movement, rms, target_of
 from .formatting import log_ticks
 

@@ -9,6 +9,7 @@ from ..page.document import Section, document
 from ..page.numbers import plus_minus, short
 from ..page.parts import fold, join, link, paragraph, picture, table, verdict
 from ..store.folder import write_text
+from ..store.opening import DamagedError
 from . import records
 from .base import Check
 from .catalogue import EXPERIMENTS
@@ -21,16 +22,31 @@ _COLOURS = {"PASS": "#00664B", "FAIL": "#A63A00", "ERROR": "#A63A00"}  # dark en
 
 
 def write(out: Path) -> Path:
-    """Write `out/index.html` from the records in the folder; what other code made is marked as such."""
-    kept = [record for name in EXPERIMENTS if (record := records.read(out, name)) is not None]
-    pictures = {r.name: records.picture(out, r.name).read_bytes() for r in kept if r.figure is not None}
-    older = {record.name for record in kept if record.code != text_hash(EXPERIMENTS[record.name].module)}
-    write_text(out / PAGE, page(kept, pictures, older))
+    """Write `out/index.html` from the records in the folder. What was made by other code is marked so, and
+    what is damaged is only named."""
+    whole: list[Record] = []
+    damaged: list[str] = []
+    for name in EXPERIMENTS:
+        try:
+            record = records.read(out, name)
+        except DamagedError:
+            damaged.append(name)
+        else:
+            whole += [] if record is None else [record]
+    pictures = {r.name: records.picture(out, r.name).read_bytes() for r in whole if r.figure is not None}
+    older = {record.name for record in whole if record.code != text_hash(EXPERIMENTS[record.name].module)}
+    write_text(out / PAGE, page(whole, pictures, older, damaged))
     return out / PAGE
 
 
-def page(reproduced: list[Record], pictures: dict[str, bytes], older: Collection[str] = ()) -> str:
-    """The page as text, with the pictures of the records by name, and the names of those of other code."""
+def page(
+    reproduced: list[Record],
+    pictures: dict[str, bytes],
+    older: Collection[str] = (),
+    damaged: Collection[str] = (),
+) -> str:
+    """The page as text, with the pictures of the records by name, and the names of those of other code and of
+    those that are damaged."""
     rows = [_row(record.name, check) for record in reproduced for check in record.checks]
     rows += [_error_row(record) for record in reproduced if record.error is not None]
     caption = (
@@ -42,6 +58,9 @@ def page(reproduced: list[Record], pictures: dict[str, bytes], older: Collection
     sections += [
         Section(r.name, _body(r, pictures.get(r.name), r.name in older), id=r.name) for r in reproduced
     ]
+    if damaged:
+        text = f"The records of {', '.join(damaged)} are damaged or were edited: run them again."
+        sections.insert(0, Section("Damaged records", paragraph(text)))
     footer = "Made by `wideflow reproduce`."
     return document(
         "Reproductions of published claims", sections, lead=verdict(summed(reproduced)), footer=footer

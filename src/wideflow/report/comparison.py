@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..figures import COLOURS, DASHES, line, panels, save
+from ..figures import COLOURS, DASHES, line, panels
 from ..notebook import html
 from ..run import Run
+from ..store.pictures import save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

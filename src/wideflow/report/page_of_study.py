@@ -4,7 +4,7 @@ import numpy as np
 from markupsafe import Markup
 
 from .._data import Data
-from ..figures import narrow_svg, save, svg
+from ..figures import narrow_svg, svg
 from ..page.document import Section, document
 from ..page.numbers import estimate, plus_minus, short
 from ..page.parts import bullets, code, equation, fold, join, paragraph, picture, table, verdict
@@ -12,6 +12,7 @@ from ..page.player import Cloud, player
 from ..references import REFERENCES
 from ..spec.writing import written
 from ..store.folder import write_text
+from ..store.pictures import save
 from ..study.groups import Group, grouped
 from ..study.study import Finished
 from ..verdicts import QUESTIONS
@@ -86,11 +87,22 @@ def _verdict(results: Data) -> list[Markup]:
 
 
 def _troubles(results: Data) -> list[Markup]:
+    parts: list[Markup] = []
     bad = [run for run in results["runs"] if run["status"] != "ok"]
-    if not bad:
-        return []
-    lines = [f"**{run['label']}** {run['status']}: {run['message']}" for run in bad]
-    return [paragraph("Not all runs reached their end; there is no verdict on these:"), bullets(lines)]
+    if bad:
+        lines = [f"**{run['label']}** {run['status']}: {run['message']}" for run in bad]
+        parts += [
+            paragraph("Not all runs reached their end; there is no verdict on these:"),
+            bullets(lines),
+        ]
+    warned: dict[str, list[str]] = {}
+    for run in results["runs"]:
+        for text in run["warnings"]:
+            warned.setdefault(text, []).append(run["label"])
+    if warned:
+        lines = [f"**{', '.join(labels)}**: {text}" for text, labels in warned.items()]
+        parts += [paragraph("The library warned of this while it ran:"), bullets(lines)]
+    return parts
 
 
 def _setup(done: Finished) -> Markup:

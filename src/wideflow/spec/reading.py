@@ -18,6 +18,10 @@ from .study import Spec
 
 _PLACE = re.compile(r"^(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.DOTALL)
 _DEEPEST = 32
+LARGEST = 4 * 2**20  # bytes of a spec
+# A key of many parts (a.b.c) takes the parser the square of their number.
+_PARTS = 500
+_NO_KEY = re.compile(r"""[^\w"'. \t-]""")
 # what 64 bits hold, as TOML promises no more
 _LARGEST = 2**63
 
@@ -46,7 +50,7 @@ def load(
 ) -> Loaded:
     """Like `read`, and knows the line of every field."""
     text = _decoded(text, source)
-    data = _parsed(text, source)
+    data = parsed(text, source)
     made, failed = _made(data, changes, seed)
     document = Document(source, text, data, made)
     found = [document.mistake(path, message) for path, message in _wrong(data)]
@@ -93,7 +97,14 @@ def _decoded(text: str | bytes, source: str) -> str:
     return read.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
-def _parsed(text: str, source: str) -> Data:
+def parsed(text: str, source: str) -> Data:
+    """TOML as data; a `SpecError` where it is none, or of a size that no spec has."""
+    if len(text) > LARGEST:
+        raise SpecError([Mistake("", None, f"a spec has at most {LARGEST // 2**20} MB", source)])
+    for line, words in enumerate(text.split("\n"), 1):
+        if words.count(".") > _PARTS and any(w.count(".") > _PARTS for w in _NO_KEY.split(words)):
+            message = f"nested too deeply: a key of more than {_PARTS} parts"
+            raise SpecError([Mistake("", line, message, source)])
     try:
         return tomllib.loads(text)
     except RecursionError:

@@ -11,8 +11,8 @@ from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
 from ..._data import Data
-from ...figures import save
 from ...states.trainable import is_trainable
+from ...store.pictures import save
 from ...verdicts import Verdict
 from .arguments import chosen_model
 from .decision import judge

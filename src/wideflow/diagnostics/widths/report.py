@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from ..._checks import count, positive
 from ..._checks import key as check_key
 from ..._data import Data
-from ...figures import save
 from ...parametrisations import Exponents, Parametrisation, named
 from ...problems.losses import AbstractLoss, Huber, Squared
 from ...states.family import Family, is_family
+from ...store.pictures import save
 from ...verdicts import Verdict
 from ..regimes.report import plain
 from .family_trial import Squares
