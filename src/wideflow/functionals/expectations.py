@@ -72,6 +72,10 @@ class AbstractExpectation(eqx.Module):
         """What a run records beside the risk; pure, so that it can be compiled and vmapped over states."""
         return {}
 
+    def points(self) -> Nodes | None:
+        """The weighted data that E is a sum over; None in closed form."""
+        return None
+
     @property
     @abc.abstractmethod
     def way(self) -> str:
@@ -115,6 +119,9 @@ class AbstractByNodes(AbstractExpectation):
 
     def handles(self, state):
         return True
+
+    def points(self):
+        return self.nodes
 
     def rounding(self, state: AbstractState) -> float:
         """Error of the risk by rounding: f and y have eps of themselves each, which ℓ takes by its slope
