@@ -1,5 +1,5 @@
-"""A run that is not finite is told by its cause: data, activation, loss, gradient, optimiser, penalty, observer,
-start; and by the step only where that is the cause."""
+"""A run that is not finite is told by its cause: data, activation, loss, gradient, optimiser, penalty,
+observer, start; and by the step only where that is the cause."""
 
 import re
 

@@ -31,8 +31,8 @@ NOT_FINITE = "observers_not_finite"  # in `run.info`: when each observation was 
 def observer_message(name: str, t: float) -> str:
     """What is said of an observation that is NaN."""
     return (
-        f"The observer {name!r} gave NaN at t = {t:.6g}, and maybe later on; the run itself is finite. Look for "
-        "0/0, a root or a logarithm in it."
+        f"The observer {name!r} gave NaN at t = {t:.6g}, and maybe later on; the run itself is finite. "
+        "Look for 0/0, a root or a logarithm in it."
     )
 
 
@@ -53,8 +53,8 @@ def check_start(state: AbstractState) -> None:
             where = tuple(int(i) for i in np.argwhere(bad)[0])
             raise ValueError(
                 f"The start must be finite, but {int(bad.sum())} of the {bad.size} numbers in state"
-                f"{jax.tree_util.keystr(path)} are not; the first is {values[where]} at index {where}. Draw it "
-                "anew, or load an earlier state."
+                f"{jax.tree_util.keystr(path)} are not; the first is {values[where]} at index {where}. "
+                "Draw it anew, or load an earlier state."
             )
 
 
@@ -160,8 +160,8 @@ def _activations(scene: Scene) -> Iterator[str]:
         if bad.any():
             at = h[tuple(np.argwhere(bad)[0])]
             yield (
-                f"The activation {phi.name!r} gives {float(phi(at))} at the input {float(at):.6g}. Take one that "
-                "is finite everywhere, or keep it from that input (jnp.clip, jnp.maximum, jnp.where)."
+                f"The activation {phi.name!r} gives {float(phi(at))} at the input {float(at):.6g}. Take one "
+                "that is finite everywhere, or keep it from that input (jnp.clip, jnp.maximum, jnp.where)."
             )
 
 
@@ -177,8 +177,8 @@ def _network(scene: Scene) -> Iterator[str]:
     yield from _neurons(scene.state, x)
     yield from _bends(scene)  # of which a linearised network is made
     yield (
-        f"The network gives {_vector(f[i])} in row {i}, x = {_vector(x[0])}, although its weights are finite: "
-        "it overflows. Scale x, the start or alpha down, or compute in float64 (jax_enable_x64)."
+        f"The network gives {_vector(f[i])} in row {i}, x = {_vector(x[0])}, although its weights are finite"
+        ": it overflows. Scale x, the start or alpha down, or compute in float64 (jax_enable_x64)."
     )
 
 
@@ -191,8 +191,8 @@ def _neurons(state: PyTree, x: Array) -> Iterator[str]:
     if bad.any():
         j = int(np.argmax(bad))
         yield (
-            f"The neuron gives {_vector(values[j])} at x = {_vector(x[0])}, theta = {_vector(state.theta[j])}. "
-            "Take one that is finite everywhere, or keep it from there (jnp.clip, jnp.maximum, jnp.where)."
+            f"The neuron gives {_vector(values[j])} at x = {_vector(x[0])}, theta = {_vector(state.theta[j])}"
+            ". Take one that is finite everywhere, or keep it from there (jnp.clip, jnp.maximum, jnp.where)."
         )
 
 
@@ -206,8 +206,8 @@ def _loss(scene: Scene) -> Iterator[str]:
     if bad.any():
         i = int(np.argmax(bad))
         yield (
-            f"The {name} loss is {rows[i]} in row {i}, where f = {_vector(f[i])} and y = {_vector(y[i])}. Scale "
-            "the labels down, take a loss that is finite there, or compute in float64 (jax_enable_x64)."
+            f"The {name} loss is {rows[i]} in row {i}, where f = {_vector(f[i])} and y = {_vector(y[i])}. "
+            "Scale the labels down, take a loss that is finite there, or compute in float64 (jax_enable_x64)."
         )
 
 
@@ -275,8 +275,8 @@ def _gradients(scene: Scene) -> Iterator[str]:
 
 
 _SLOPE = (
-    "A root or a norm at 0, a logarithm, or a custom_jvp can do that: keep it from that point inside of jnp.where "
-    "(both branches must be finite), or add a small eps."
+    "A root or a norm at 0, a logarithm, or a custom_jvp can do that: keep it from that point inside of "
+    "jnp.where (both branches must be finite), or add a small eps."
 )
 _LOOKS = (_data, _activations, _network, _loss, _terms, _slopes, _gradients)
 

@@ -8,6 +8,8 @@ from typing import Any
 from .. import presets
 from .console import refuse
 
+_ENOUGH = 2**20 + 1  # bytes: one more than a spec may have, so that a longer one is refused
+
 
 @dataclass(frozen=True)
 class Source:
@@ -22,11 +24,12 @@ class Source:
 def source(given: str, json_too: bool = False) -> Source:
     """What `given` stands for: `-`, a file, or the name of a preset."""
     if given == "-":
-        return Source(sys.stdin.buffer.read(), "<stdin>", "stdin", Path.cwd())
+        return Source(sys.stdin.buffer.read(_ENOUGH), "<stdin>", "stdin", Path.cwd())
     path = Path(given)
     try:
         if path.is_file():
-            return Source(path.read_bytes(), given, path.stem, path.resolve().parent)
+            with path.open("rb") as file:
+                return Source(file.read(_ENOUGH), given, path.stem, path.resolve().parent)
     except OSError as error:  # a name of hundreds of letters, a file of someone else
         refuse(f"{given} cannot be read: {error.strerror}.", json_too)
     if given in presets.names():
@@ -77,4 +80,4 @@ def study_of(given: Source, changes: list[str], seed: int | None, json_too: bool
 def refuse_spec(error: Any, json_too: bool) -> Any:
     """Leave with every mistake of a spec."""
     mistakes = [{"where": m.where, "line": m.line, "message": m.message} for m in error.mistakes]
-    refuse(str(error), json_too, mistakes=mistakes)
+    refuse(str(error), json_too, mistakes=mistakes, **({"more": error.more} if error.more else {}))

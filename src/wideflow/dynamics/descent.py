@@ -134,8 +134,8 @@ class Descent(AbstractDynamics):
         if self.rule.at_step(self.step) is None:
             return "Lower the learning rate of the optimiser; `step` here only sets the time axis."
         return (
-            f"No smaller step is advised: none that was tried, down to {self.step * _LEAST:.1g}, kept the risk "
-            "from growing. Look at the scale of the data, the start and the penalties."
+            f"No smaller step is advised: none that was tried, down to {self.step * _LEAST:.1g}, kept the "
+            "risk from growing. Look at the scale of the data, the start and the penalties."
         )
 
     def _calm_step(self, largest: float, state: AbstractState, key: Array) -> float | None:
