@@ -5,6 +5,7 @@ import math
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,13 @@ def count(name: str, value: Any, *, least: int = 1) -> int:
     if not whole or value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
     return int(value)
+
+
+def path(name: str, value: str | os.PathLike[str]) -> Path:
+    """`value` as a path, if a file can have that name."""
+    if "\0" in os.fspath(value):
+        raise ValueError(f"{name} must be the name of a file or folder, got {value!r}, which holds a NUL.")
+    return Path(value)
 
 
 def function(name: str, value: object) -> Any:

@@ -83,4 +83,4 @@ def study_of(given: Source, changes: list[str], seed: int | None, json_too: bool
 def refuse_spec(error: Any, json_too: bool) -> Any:
     """Leave with every mistake of a spec."""
     mistakes = [{"where": m.where, "line": m.line, "message": m.message} for m in error.mistakes]
-    refuse(str(error), json_too, mistakes=mistakes)
+    refuse(str(error), json_too, mistakes=mistakes, **({"more": error.more} if error.more else {}))

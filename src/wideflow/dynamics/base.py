@@ -89,6 +89,15 @@ class AbstractDynamics(eqx.Module):
         """Warnings by name that follow from what an advance noted."""
         return {}
 
+    def functional_at(self, carry: PyTree) -> AbstractFunctional:
+        """What the next step from this carry descends: the functional, on a batch where there is one."""
+        return self.functional
+
+    def fault(self, carry: PyTree) -> str:
+        """What of its own, beside the functional, makes the next step from this carry not finite, as a
+        sentence with a cure; "" if nothing does."""
+        return ""
+
     @abc.abstractmethod
     def advice(self, state: AbstractState, key: Array) -> str:
         """What to change when a run from this state diverged."""

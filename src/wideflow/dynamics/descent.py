@@ -21,6 +21,7 @@ from .rules import AbstractRule, At, Force
 from .stability import largest_stable_step
 
 _PILOT = 200  # steps of a trial run, when a step size is to be suggested
+_LEAST = 1e-6  # of the step that diverged: smaller ones are not suggested
 _GROUP, _CHEAP = 4, 2**19  # steps per turn of the loop where θ times batch is below this many numbers
 
 
@@ -104,20 +105,54 @@ class Descent(AbstractDynamics):
     def time(self, carry):
         return carry.k * self.step
 
+    def functional_at(self, carry):
+        nodes = self.batches.draw(carry.key, jnp.asarray(carry.k)[None])
+        if nodes is None:
+            return self.functional
+        return self.functional.on(jax.tree.map(lambda v: v[0], nodes))
+
+    def fault(self, carry):
+        if self.rule.descends:
+            return ""
+        nodes = self.batches.draw(carry.key, jnp.asarray(carry.k)[None])
+        batch = jax.tree.map(lambda v: v[0], nodes)
+        moved = _step(self, carry.key, jnp.asarray(carry.k), (carry.state, carry.memory), batch)
+        return "" if bool(is_finite(moved[0])) else self.rule.complaint
+
     def advice(self, state, key):
         nodes = self.batches.draw(key, jnp.arange(16)) if self.rule.descends else None
         bound = largest_stable_step(self.functional, state, nodes) if self.rule.descends else np.inf
-        trial = min(bound, self.step) / 2
-        while trial > self.step * 1e-6 and not self._calm(trial, state, key):
-            trial /= 2  # the curvature may grow from the start on
+        known = bool(np.isfinite(bound) and bound > 0)  # flat or not smooth at the start: there is no bound
         kind = "this batch size" if nodes is not None else "full batches"
-        at_start = f": at the start the largest stable step for {kind} is about {bound:.3g}"
-        known = at_start if np.isfinite(bound) else ""
-        return f"step = {self.step:.6g} is too large for {self.name}{known}. Try step = {trial:.2g}."
+        at_start = f": at the start the largest stable step for {kind} is about {bound:.3g}" if known else ""
+        step = self._calm_step(min(bound, self.step) if known else self.step, state, key)
+        return f"step = {self.step:.6g} is too large for {self.name}{at_start}. {self._try(step)}"
+
+    def _try(self, step: float | None) -> str:
+        if step is not None:
+            return f"Try step = {step:.2g}."
+        if self.rule.at_step(self.step) is None:
+            return "Lower the learning rate of the optimiser; `step` here only sets the time axis."
+        return (
+            f"No smaller step is advised: none that was tried, down to {self.step * _LEAST:.1g}, kept the "
+            "risk from growing. Look at the scale of the data, the start and the penalties."
+        )
+
+    def _calm_step(self, largest: float, state: AbstractState, key: Array) -> float | None:
+        """A step below the largest one that a pilot run has shown to be calm; None if none was."""
+        step = largest / 2
+        while step > self.step * _LEAST:  # the curvature may grow from the start on
+            if self._calm(step, state, key):
+                return step
+            step /= 2
+        return None
 
     def _calm(self, step: float, state: AbstractState, key: Array) -> bool:
         """Whether the risk stays below where it began, or nearly, in a pilot run with this step."""
-        pilot = eqx.tree_at(lambda dynamics: dynamics.step, self, step)
+        rule = self.rule.at_step(step)
+        if rule is None:
+            return False
+        pilot = eqx.tree_at(lambda dynamics: (dynamics.step, dynamics.rule), self, (step, rule))
         carry, before = pilot.init(state, key), _value(traced(self.functional), state)
         last = int(min(_PILOT, self.batches.most_steps()))
         for k in range(4, last + 1, 4):

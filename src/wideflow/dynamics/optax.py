@@ -41,7 +41,7 @@ def Optax(  # noqa: N802
     ready = hasattr(optimiser, "update") and hasattr(optimiser, "init")
     if not ready and not callable(optimiser):
         raise ValueError(f"Optax(optimiser) must be such as optax.adam, got {optimiser!r}.")
-    rule = OptaxRule(optimiser if ready else _optimiser(optimiser, step))
+    rule = OptaxRule(optimiser) if ready else OptaxRule(_optimiser(optimiser, step), optimiser)
     batches = batches_for(functional, batch, one_pass)
     return Descent(functional, step, batches, rule, "Optax", ("deepmind2020",))
 

@@ -20,6 +20,10 @@ from .streams import across_key, event_key, noise_key
 if TYPE_CHECKING:
     import optax
 
+_OPTIMISER = (
+    "The optimiser's update is not finite although the gradient is. Look at its transformation: a division "
+    "without an eps, a root or logarithm of what can be 0, a schedule that gives inf."
+)
 Moved = tuple[AbstractState, PyTree]  # the state, and the memory
 
 
@@ -73,6 +77,15 @@ class AbstractRule(eqx.Module):
     def objection(self, state: AbstractState) -> str:
         """Why this rule cannot move such a state, as the end of a sentence; "" if it can."""
         return "" if is_trainable(state) else "moves wf.Particles or a network"
+
+    def at_step(self, step: Scalar) -> "AbstractRule | None":
+        """The rule for steps of another size; None if its size cannot be changed."""
+        return self
+
+    @property
+    def complaint(self) -> str:
+        """What to say where the update is not finite although the gradient is, with a cure."""
+        return ""
 
     @property
     def descends(self) -> bool:
@@ -174,6 +187,14 @@ class OptaxRule(AbstractRule):
     """θ ← θ + rate · update(gradient), for any optax optimiser; it holds its own step size."""
 
     optimiser: "optax.GradientTransformation" = eqx.field(static=True)
+    factory: "Callable[[float], optax.GradientTransformation] | None" = eqx.field(static=True, default=None)
+
+    def at_step(self, step):
+        return None if self.factory is None else OptaxRule(self.factory(step), self.factory)
+
+    @property
+    def complaint(self):
+        return _OPTIMISER
 
     def init(self, state):
         return self.optimiser.init(state.parts)
@@ -195,6 +216,10 @@ class Preconditioned(AbstractRule):
     @property
     def scale_free(self):
         return True
+
+    @property
+    def complaint(self):
+        return _OPTIMISER
 
     def init(self, state):
         return self.transform.init(state.parts)

@@ -30,7 +30,9 @@ from .pairs import ORDER, Pairs, why_not
 # Closed forms cost n²: up to this width one evaluation takes about a second on two cores.
 MOST_PAIRED = 8192
 DEFAULT_SAMPLE = 2**14
-_FRESH = 2**32 - 2  # the stream of fresh data beside a sample's own
+# The streams of a fixed sample and of the fresh data beside it: none that `problem.sample(key(seed), m)`, a
+# start or a run draws from, so that a test set of the same seed is not the training set.
+_FIXED, _FRESH = 2**32 - 6, 2**32 - 2
 _ROUNDINGS = 4  # of a number, on its way through a sum
 _MOST_TERMS = 1024  # of a dual's series, whose rule has twice as many points
 
@@ -71,6 +73,10 @@ class AbstractExpectation(eqx.Module):
     def observed(self, state: AbstractState) -> dict[str, Array]:
         """What a run records beside the risk; pure, so that it can be compiled and vmapped over states."""
         return {}
+
+    def points(self) -> Nodes | None:
+        """The weighted data that E is a sum over; None in closed form."""
+        return None
 
     @property
     @abc.abstractmethod
@@ -115,6 +121,9 @@ class AbstractByNodes(AbstractExpectation):
 
     def handles(self, state):
         return True
+
+    def points(self):
+        return self.nodes
 
     def rounding(self, state: AbstractState) -> float:
         """Error of the risk by rounding: f and y each have a relative error eps, which ℓ passes on by its
@@ -356,7 +365,8 @@ class Quadrature:
 
 @dataclass(frozen=True)
 class Sample:
-    """Ask for a fixed sample of m points, drawn from `seed`. The risk is that of the sample; runs also record
+    """Ask for a fixed sample of m points, drawn from a stream of `seed` of its own: `problem.sample(key, m)`
+    gives other points, and so a test set. The risk is that of the sample; runs also record
     `fresh_risk` and `fresh_risk_error`, the population risk as estimated on m other points, and
     `Risk.error` counts the gap between the two.
 
@@ -372,7 +382,7 @@ class Sample:
 
     def bind(self, problem):
         key = jax.random.key(self.seed)
-        nodes = problem.fixed_sample(self.m, key)
+        nodes = problem.fixed_sample(self.m, jax.random.fold_in(key, _FIXED))
         fresh = problem.fixed_sample(self.m, jax.random.fold_in(key, _FRESH))
         return (OnSample(traced(problem), nodes, fresh),)
 

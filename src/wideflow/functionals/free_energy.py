@@ -95,6 +95,12 @@ class FreeEnergy(AbstractFunctional):
     def risks(self):
         return self.confining.risks()
 
+    def summands(self):
+        return self.confining.summands() + (() if self.entropic is None else self.entropic.summands())
+
+    def points(self, state):
+        return self.confining.points(state)
+
     def entropic_split(self):
         return self.plain, -1 / self.beta
 

@@ -108,6 +108,9 @@ class Risk(AbstractFunctional):
     def value(self, state):
         return self.expectation(state).risk(state)
 
+    def points(self, state):
+        return self.expectation(state).points()
+
     def observed(self, state):
         """The risk, and on a fixed sample what fresh data say about it (`wf.Sample`)."""
         return {"risk": self.value(state)} | self.expectation(state).observed(state)

@@ -230,8 +230,9 @@ class Mixture(AbstractLaw):
 
     def sample(self, key, m):
         _finite_dimension(self.d)
-        which = jax.random.categorical(jax.random.fold_in(key, 1), jnp.log(self.weights), shape=(m,))
-        z = jax.random.normal(key, (m, self.d))
+        of_class, of_x = jax.random.split(key)
+        which = jax.random.categorical(of_class, jnp.log(self.weights), shape=(m,))
+        z = jax.random.normal(of_x, (m, self.d))
         x = jnp.zeros_like(z)
         for c, component in enumerate(self.components):
             x = jnp.where((which == c)[:, None], component.colour(z), x)

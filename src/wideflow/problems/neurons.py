@@ -71,6 +71,10 @@ class AbstractNeuron(eqx.Module):
     def features(self, parts: PyTree, x: Float[Array, "m d"]) -> Array:
         """σ*(x_i; θ_j) of every pair, (n, m) or (n, m, outputs): for few neurons or few rows."""
 
+    def preactivations(self, parts: PyTree, x: Float[Array, "m d"]) -> tuple[tuple[Activation, Array], ...]:
+        """φ with its input on every row and neuron, (m, n); empty for a neuron that is not made of one φ."""
+        return ()
+
     @abc.abstractmethod
     def trained(self, parts: PyTree) -> PyTree:
         """For each part, whether training moves it."""
@@ -233,6 +237,10 @@ class Neuron(AbstractNeuron):
 
     def for_chunks(self, parts):
         return parts if parts.w.shape[0] >= _LONG_ROWS else TallRidge(parts.a, parts.w.T, parts.b)
+
+    def preactivations(self, parts, x):
+        h = x @ parts.w
+        return ((self.activation, h if parts.b is None else h + parts.b),)
 
     def features(self, parts, x):
         h = x @ parts.w

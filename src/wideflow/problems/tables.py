@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from .._checks import nearest
+from .._checks import path as check_path
 from .columns import classes, filled, kept, missing_in, numbers, quoted, told_missing
 from .laws import Dataset
 from .table_files import Columns, Table, read_table
@@ -59,7 +60,7 @@ def read_dataset(
         raise ValueError(
             f"missing must be one of {words} or None, got {missing!r}.{nearest(str(missing), words)}"
         )
-    path = Path(file)
+    path = check_path("read_dataset(file)", file)
     table = read_table(path)
     roles = _roles(path, table.columns, features, target, weights)
     table, notes = _complete(path, table, roles, missing)

@@ -20,8 +20,11 @@ from .forms import Form
 from .paths import Path, called, dotted, parsed
 from .study import Spec
 from .suggestions import nearest
-from .words import shown
+from .words import shortened, shown
 
+_LONGEST = 2**17  # letters of a change: what a command line can hold
+_NEAR = 1000  # names that are looked through for a misspelt one
+_LISTED = 10  # names that are listed
 _CHANGE = re.compile(r"""((?:[^="']|"(?:[^"\\]|\\.)*"|'[^']*')*)=(.*)""", re.DOTALL)
 
 
@@ -47,6 +50,8 @@ def changed(data: Data, changes: Iterable[str]) -> Data:
 
 def apply(data: Data, text: str) -> Change:
     """Make one change in place. Raises `UnclearError` where the field cannot be found."""
+    if len(text) > _LONGEST:
+        raise UnclearError(f"a change of more than {_LONGEST:,} letters: write it into the file")
     match = _CHANGE.fullmatch(text)
     if match is None:
         raise UnclearError("a change is key=value, such as problem.x.d=20")
@@ -55,9 +60,9 @@ def apply(data: Data, text: str) -> Change:
     if parts is None:
         raise UnclearError(f"{shown(name)} names no field; write it as in dynamics.sgd.step=0.01")
     if not raw:
-        raise UnclearError(f"nothing after =; write a value, or {name}='\"\"' for an empty text")
+        raise UnclearError(f"nothing after =; write a value, or {shortened(name)}='\"\"' for an empty text")
     paths = _put(data, forms.whole(Spec), parts, read_value(raw), ())
-    return Change(f"--set {text.strip()}", tuple(paths))
+    return Change(f"--set {shortened(text.strip())}", tuple(paths))
 
 
 def read_value(raw: str) -> Any:
@@ -119,7 +124,9 @@ def _keys(
     if head == "*":
         indices = [i for i, element in enumerate(node) if not rest or _has(item, element, rest[0])]
         if not indices:
-            raise UnclearError(f"no element of {dotted(path)} has {rest[0] if rest else 'a value'!r}")
+            raise UnclearError(
+                f"no element of {dotted(path)} has {shortened(rest[0]) if rest else 'a value'!r}"
+            )
     else:
         indices = _elements(node, head)
     if len(indices) != 1 and head != "*":
@@ -142,12 +149,14 @@ def _elements(node: list, name: str) -> list[int]:
 def _not_one(node: list, name: str, matches: list[int], path: Path) -> str:
     where, names = dotted(path), [called(element) for element in node]
     if matches:
-        which = " or ".join(f"{where}.{i}" for i in matches)
-        return f"{len(matches)} elements of {where} are called {name!r}; write {which}"
+        which = " or ".join(f"{where}.{i}" for i in matches[:_LISTED])
+        which += " or …" if matches[_LISTED:] else ""
+        return f"{len(matches)} elements of {where} are called {shortened(name)!r}; write {which}"
     known = [str(n) if n is not None else str(i) for i, n in enumerate(names)]
-    near = nearest(name, known)
+    near = nearest(name, known[:_NEAR])
     hint = f"did you mean {near!r}? " if near else ""
-    return f"no element of {where} is called {name!r}; {hint}There are: {', '.join(known) or 'none'}"
+    listed = ", ".join(map(shortened, known[:_LISTED])) + (", …" if known[_LISTED:] else "")
+    return f"no element of {where} is called {shortened(name)!r}; {hint}There are: {listed or 'none'}"
 
 
 def _opened(old: object, form: Form | None, key: str, path: Path) -> Any:
@@ -160,5 +169,5 @@ def _opened(old: object, form: Form | None, key: str, path: Path) -> Any:
     if form is not None and form.tables:
         return {form.short: old} if form.short is not None and old is not None else {}
     if form is not None:
-        raise UnclearError(f"{dotted(path)} is not a table, so there is no {key!r} in it")
+        raise UnclearError(f"{dotted(path)} is not a table, so there is no {shortened(key)!r} in it")
     return {}

@@ -4,6 +4,8 @@ them."""
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+MOST = 50  # mistakes that are told
+
 
 @dataclass(frozen=True)
 class Mistake:
@@ -27,8 +29,11 @@ class Mistake:
 
 
 class SpecError(ValueError):
-    """A spec that cannot be run. `mistakes` holds all that was found, in the order of the lines."""
+    """A spec that cannot be run. `mistakes` holds what was found, in the order of the lines: all of it, or so
+    many that nobody reads further, and then `more` counts the others."""
 
-    def __init__(self, mistakes: Iterable[Mistake]):
-        self.mistakes = sorted(mistakes, key=lambda mistake: mistake.line or 0)
-        super().__init__("\n".join(map(str, self.mistakes)))
+    def __init__(self, mistakes: Iterable[Mistake], more: int = 0):
+        listed = sorted(mistakes, key=lambda mistake: mistake.line or 0)
+        self.mistakes, self.more = listed[:MOST], more + len(listed[MOST:])
+        rest = [f"and {self.more:,} more"] if self.more else []
+        super().__init__("\n".join([*map(str, self.mistakes), *rest]))

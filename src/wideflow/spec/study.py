@@ -1,5 +1,6 @@
 """The whole of a spec."""
 
+from collections import Counter
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
@@ -73,7 +74,7 @@ class Times(Part):
     )
     first: Positive | None = Field(None, description="log: the first time after 0; end/1000 by default")
     at: list[Annotated[Number, Field(ge=0)]] | None = Field(
-        None, min_length=1, description="the times themselves"
+        None, min_length=1, max_length=100_000, description="the times themselves"
     )
 
     @model_validator(mode="after")
@@ -124,14 +125,14 @@ class Spec(Part):
     start: Start = Field(default_factory=ParticlesStart, description="where training starts")
     risk: Risk = Field(default_factory=Risk, description="how the risk is taken, and penalties")
     times: Times = Field(description="when to look")
-    dynamics: list[Dynamics] = Field(min_length=1, description="what to run")
+    dynamics: list[Dynamics] = Field(min_length=1, max_length=1000, description="what to run")
     observe: Observe = Field(default_factory=Observe, description="what to look at")
 
     @field_validator("dynamics")
     @classmethod
     def _named_once(cls, dynamics: list[Dynamics]) -> list[Dynamics]:
-        names = [method.name or method.method for method in dynamics]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        names = Counter(method.name or method.method for method in dynamics)
+        twice = sorted(name for name, times in names.items() if times > 1)
         if twice:
             raise ValueError(f'two dynamics are called {twice[0]!r}: give each a name = "…" of its own')
         return dynamics

@@ -64,6 +64,9 @@ class Linearisation(AbstractTrainable):
     def at_position(self, theta):
         return self.with_parts(jax.tree.map(lambda p, p0: p - p0, theta, self.at.parts))
 
+    def preactivations(self, x):
+        return self.at.preactivations(x)
+
     def vjp(self, x, signal):
         return self.at.vjp(x, signal)
 

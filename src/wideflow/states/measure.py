@@ -43,6 +43,9 @@ class AbstractMeasure(AbstractState):
     def is_reduced(self) -> bool:
         return not self.neuron.is_flat
 
+    def preactivations(self, x):
+        return self.neuron.preactivations(self.parts, x.astype(self.dtype))
+
     @property
     @abc.abstractmethod
     def has_density(self) -> bool:

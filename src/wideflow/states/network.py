@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from .._checks import count, finite, positive
 from .._typing import DType, TypeIs
 from ..parametrisations import ANY_DEPTH, Parametrisation, named
+from ..problems.activations import Activation
 from ..store.registry import assembled, must_be, recorded
 from .chunks import map_rows
 from .layers import Forward, Weights
@@ -88,6 +89,15 @@ class Network(AbstractTrainable):
         """The output h_l of every hidden weight layer, (m, units) or (m, height, width, channels)."""
         return _features(self, self._rows_of(x))
 
+    def preactivations(self, x):
+        forward = _forward(self, self.parts)
+        stack: tuple[Array, ...] = (self._rows_of(x),)
+        entering: list[tuple[Activation, Array]] = []
+        for step in self.family.steps:
+            entering += [] if step.phi is None else [(step.phi, stack[-1])]
+            stack = step.pass_values(stack, forward)
+        return tuple(entering)
+
     def vjp(self, x: Array, signal: Array) -> PyTree:
         """Σ_i signal_i ∇f(x_i) times n^−c_l/α (∇F has another α)."""
         x = self._rows_of(x)
@@ -160,11 +170,16 @@ class Network(AbstractTrainable):
         return x.astype(self.dtype).reshape(x.shape[0], *shape)
 
 
-def _run(network: Network, parts: PyTree, x: Array, nudges: PyTree = None) -> Trace:
-    """All layers, one after the other."""
+def _forward(network: Network, parts: PyTree, nudges: PyTree = None) -> Forward:
+    """What the weight layers ask for."""
     p, n = network.parametrisation, network.n
     biases = [p.bias_multiplier(i, n) for i in range(len(parts))]
-    forward = Forward(parts, network.multipliers(), biases, nudges)
+    return Forward(parts, network.multipliers(), biases, nudges)
+
+
+def _run(network: Network, parts: PyTree, x: Array, nudges: PyTree = None) -> Trace:
+    """All layers, one after the other."""
+    forward = _forward(network, parts, nudges)
     stack: tuple[Array, ...] = (x,)
     for step in network.family.steps:
         stack = step.pass_values(stack, forward)
