@@ -14,6 +14,7 @@ Instruction = dis.Instruction
 
 _SILENT = ("NOP", "CACHE", "EXTENDED_ARG", "RESUME", "PRECALL")
 _ALWAYS = re.compile(r"JUMP(_ABSOLUTE|_FORWARD|_BACKWARD(_NO_INTERRUPT)?)?")
+_TEST = re.compile(r"(POP_)?JUMP_IF_(TRUE|FALSE)(_OR_POP)?")
 _LAST = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _NAMES = frozenset((*dis.hasname, *dis.haslocal, *dis.hasfree))
@@ -49,12 +50,14 @@ def flow(code: types.CodeType, constant: Callable[[object], str | Node]) -> Node
     steps = list(dis.get_instructions(code))
     where = {step.offset: i for i, step in enumerate(steps)}
     handlers = _handlers(code, where)
-    nodes = [Node([_plain(step.opname)]) for step in steps]
+    nodes = [Node() for _ in steps]
     for i, step in enumerate(steps):
         node, following = nodes[i], _next(steps, where, i + 1)
-        node.parts.append(_argument(step, constant))
         if step.opcode in _JUMPS:
-            node.parts += ["else", nodes[_next(steps, where, where[step.argval])]]
+            name, target = _jump(steps, where, i)
+            node.parts += [name, nodes[target]]
+        else:
+            node.parts += [step.opname, _argument(code, step, constant)]
         if i in handlers:
             target, how = handlers[i]
             node.parts += [how, nodes[_next(steps, where, target)]]
@@ -67,12 +70,30 @@ def _plain(name: str) -> str:
     return name.replace("_FORWARD", "").replace("_BACKWARD", "")
 
 
-def _argument(step: Instruction, constant: Callable[[object], str | Node]) -> str | Node:
-    if step.opcode in dis.hasconst:
-        return constant(step.argval)
+def _argument(
+    code: types.CodeType, step: Instruction, constant: Callable[[object], str | Node]
+) -> str | Node:
+    if step.opcode in dis.hasconst and step.arg is not None:
+        return constant(code.co_consts[step.arg])  # argval does not know the names of keywords
     if step.opcode in _NAMES:
         return str(step.argval)
-    return "" if step.opcode in _JUMPS or step.arg is None else str(step.arg)
+    return "" if step.arg is None else str(step.arg)
+
+
+def _jump(steps: list[Instruction], where: dict[int, int], i: int) -> tuple[str, int]:
+    """What a jump does and where it leads. One that keeps its value for the next test, `(a or b) and c`, goes
+    at once where that test would send it, which the compiler does on one line only."""
+    name, target = _plain(steps[i].opname), _next(steps, where, where[steps[i].argval])
+    while name.endswith("_OR_POP"):
+        test = _TEST.fullmatch(_plain(steps[target].opname))
+        if test is None:
+            break
+        truth = "TRUE" if "TRUE" in name else "FALSE"
+        jumps = truth in test[0]
+        if test[1] or not jumps:
+            name = f"POP_JUMP_IF_{truth}"
+        target = _next(steps, where, where[steps[target].argval] if jumps else target + 1)
+    return name, target
 
 
 def _next(steps: list[Instruction], where: dict[int, int], i: int) -> int:

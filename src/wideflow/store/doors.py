@@ -104,5 +104,5 @@ def leads_outside(module: str, name: str) -> bool:
 
 def by_text(module: str, words: set[str]) -> bool:
     """Whether code that holds these words may ask a module with doors for a name that is nowhere written."""
-    root = _ALIASES.get(module, module)
-    return root in ("os", "sys", "io", "time", "builtins", "pathlib", "datetime") and bool(words & _BY_TEXT)
+    doors = _ALIASES.get(module, module) in ("os", "sys", "io", "time", "builtins", "pathlib", "datetime")
+    return doors and bool(words & _BY_TEXT)

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import hashlib
 import logging
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -70,6 +71,8 @@ def _parts(walk: Walk, value: object) -> Node:
     rule = _RULES.get(type(value))
     if rule is not None:
         return Node([type(value).__name__, *rule(walk, value)], ordered=type(value) not in (set, frozenset))
+    if "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor):
+        return Node(["tensor", walk.of(type(value)), *_array(walk, value.detach().cpu().numpy())])
     for kind, word, of_kind in _KINDS:
         if isinstance(value, kind):
             return Node([word, *of_kind(walk, value)])
@@ -103,8 +106,9 @@ def _code(walk: Walk, code: types.CodeType) -> list[Part]:
 
 
 def _function(walk: Walk, fn: types.FunctionType) -> list[Part]:
-    if unchecked(fn) is not fn:
-        return [walk.of(unchecked(fn))]
+    inner = unchecked(fn)
+    if inner is not fn:
+        return _function(walk, inner) if isinstance(inner, types.FunctionType) else [walk.of(inner)]
     public = _public(walk, fn)
     if public is not None:
         return [*public]
@@ -210,6 +214,12 @@ def _cache(walk: Walk, fn: Any) -> list[Part]:
     return walk.all(cached(fn))
 
 
+def _logger(walk: Walk, value: logging.Logger) -> list[Part]:
+    """Its name, and what a user has put on it: where it writes to changes no number."""
+    usual = vars(logging.Logger(""))
+    return walk.named([("name", value.name), *((k, v) for k, v in vars(value).items() if k not in usual)])
+
+
 def _unknown(walk: Walk, value: Unknown) -> list[Part]:
     if value.sha256 is None:
         raise walk.refuse(f"the function {value.__name__!r} of a saved run, which was not given to load")
@@ -258,7 +268,7 @@ _RULES: dict[type, Callable[[Walk, Any], list[Part]]] = {
     dataclasses.Field: _by_names(
         "name", "default", "default_factory", "init", "compare", "kw_only", "metadata"
     ),
-    logging.Logger: _by_names("name"),
+    logging.Logger: _logger,
     Named: _by_names("name"),
     Unknown: _unknown,
 }

@@ -42,7 +42,7 @@ def dependencies(fn: types.FunctionType) -> Iterator[tuple[str, object]]:
     for code in codes(fn.__code__):
         steps = instructions(code)
         for i, step in enumerate(steps):
-            if step.opname in _GLOBALS:
+            if step.opname in _GLOBALS and not _is_own_name(steps[i : i + 2]):
                 values.update(_chain(step.argval, _global(fn, step.argval), steps[i + 1 :]))
             elif step.opname == "IMPORT_NAME":
                 level, names = steps[i - 2].argval, steps[i - 1].argval
@@ -86,6 +86,11 @@ def _is_checker(fn: types.FunctionType) -> bool:
 def _is_unseen(step: dis.Instruction) -> bool:
     reads = step.opname in (*_ATTRIBUTES, "LOAD_GLOBAL") or step.opcode in dis.hasconst
     return reads and isinstance(step.argval, str) and step.argval in doors.UNSEEN
+
+
+def _is_own_name(steps: list[dis.Instruction]) -> bool:
+    """Whether a class body only notes in which module it stands: __module__ = __name__."""
+    return steps[0].argval == "__name__" and steps[1].argval == "__module__"
 
 
 def _global(fn: types.FunctionType, name: str) -> Any:

@@ -85,8 +85,9 @@ class Walk:
             if id(owner) in seen:
                 continue
             seen.add(id(owner))
-            module = owner.__name__ if isinstance(owner, types.ModuleType) else owner.__module__
-            if doors.by_text(module, self.words):
+            is_module = isinstance(owner, types.ModuleType)
+            module = owner.__name__ if is_module else owner.__module__
+            if is_module and doors.by_text(module, self.words):
                 raise UnreadableError(where, f"a function that asks {module} for names that are not written")
             for word in sorted(self.words & set(dir(owner))):
                 inner = vars(owner).get(word)
