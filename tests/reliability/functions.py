@@ -69,7 +69,9 @@ def _mutated(count: int, random: random.Random) -> Counter:
     for text, function in random.choices(functions, k=count):
         mutant = ast.parse(ast.unparse(function))
         _change(random.choice(list(_places(mutant))), random)
-        before, written, changed = (_mark(code) for code in (text, ast.unparse(function), ast.unparse(mutant)))
+        before, written, changed = (
+            _mark(code) for code in (text, ast.unparse(function), ast.unparse(mutant))
+        )
         counts["mutants told apart" if before != changed else "taken for another"] += 1
         counts["rewritten and recognised" if before == written else "same, but not recognised"] += 1
     return counts

@@ -34,11 +34,15 @@ READABLE = {
     "jax": """
         import jax, jax.numpy as jnp
         from jax import lax
-        def f(t, s): return jnp.linalg.norm(jax.nn.relu(s.theta)) + lax.dot(s.theta, s.theta, precision=lax.Precision.HIGHEST) + jnp.float32(1) + jnp.pi
+        def f(t, s):
+            squares = lax.dot(s.theta, s.theta, precision=lax.Precision.HIGHEST)
+            return jnp.linalg.norm(jax.nn.relu(s.theta)) + squares + jnp.float32(1) + jnp.pi
         """,
     "numpy": """
         import numpy as np
-        def f(t, s): return np.linalg.norm(np.asarray(s.theta)) + np.float64(1) + np.finfo(float).eps + np.r_[1, 2].sum() + np.newaxis
+        def f(t, s):
+            small = np.finfo(float).eps + np.float64(1)
+            return np.linalg.norm(np.asarray(s.theta)) + small + np.r_[1, 2].sum() + np.pi
         """,
     "scipy": """
         from scipy import special, stats, optimize, linalg, integrate
@@ -64,11 +68,13 @@ READABLE = {
             return 1
         """,
     "math": """
-        import math, statistics, itertools, functools, operator, collections, string, json
-        def f(t, s): return math.sin(t) + statistics.mean([t]) + functools.reduce(operator.add, itertools.chain([1])) + json.loads('1') + len(collections.Counter())
+        import math, statistics, itertools, functools, operator, collections, json
+        def f(t, s):
+            added = functools.reduce(operator.add, itertools.chain([1]))
+            return math.sin(t) + statistics.mean([t]) + added + json.loads('1') + len(collections.Counter())
         """,
     "config of jax": "import jax\ndef f(t, s): return jax.config.jax_enable_x64",
-    "einops": """
+    "equinox and optax": """
         import equinox as eqx, diffrax, optax
         def f(t, s): return eqx.filter_jit(lambda x: x)(t) + optax.l2_loss(t)
         """,
@@ -86,7 +92,7 @@ READABLE = {
             return 1
         """,
     "isinstance": "import jax, numbers\ndef f(t, s): return isinstance(t, jax.Array | numbers.Number)",
-    "tqdm": "import rich\ndef f(t, s): return rich.print(t)",
+    "rich": "import rich\ndef f(t, s): return rich.print(t)",
     "length of time": "import datetime\ndef f(t, s): return datetime.timedelta(1).total_seconds()",
 }
 
@@ -152,16 +158,25 @@ PAIRS = {
                     else None)
         """,
     ),
-    "quotes and parentheses": ("def f(t, s): return len('a') + 1", 'def f(t, s):\n    return (len(("a")) + (1))'),
+    "quotes and parentheses": (
+        "def f(t, s): return len('a') + 1",
+        'def f(t, s):\n    return (len(("a")) + (1))',
+    ),
     "pass": ("def f(t, s): return 3", "def f(t, s):\n    pass\n    return 3"),
     "annotations": ("def f(t, s): return t", "def f(t: float, s: object) -> float: return t"),
     "postponed annotations": (
         "def f(t: float, s): return t",
         "from __future__ import annotations\ndef f(t: float, s): return t",
     ),
-    "annotation inside": ("def f(t, s):\n    x = 3\n    return x", "def f(t, s):\n    x: int = 3\n    return x"),
+    "annotation inside": (
+        "def f(t, s):\n    x = 3\n    return x",
+        "def f(t, s):\n    x: int = 3\n    return x",
+    ),
     "name": ("def f(t, s): return 3", "def look(t, s): return 3\nf = look"),
-    "globals that are not read": ("K = 3\ndef f(t, s): return K", "import os\nL = 4\nK = 3\ndef f(t, s): return K"),
+    "globals that are not read": (
+        "K = 3\ndef f(t, s): return K",
+        "import os\nL = 4\nK = 3\ndef f(t, s): return K",
+    ),
     "order of functions": (
         "def g(): return 3\ndef f(t, s): return g()",
         "def f(t, s): return g()\ndef g(): return 3",
@@ -170,7 +185,10 @@ PAIRS = {
         "class S:\n    a = 1\n    b = 2\ndef f(t, s): return S.a",
         "class S:\n    b = 2\n    a = 1\ndef f(t, s): return S.a",
     ),
-    "order of a set": ("K = {1, 2, 'a'}\ndef f(t, s): return 1 in K", "K = {'a', 2, 1}\ndef f(t, s): return 1 in K"),
+    "order of a set": (
+        "K = {1, 2, 'a'}\ndef f(t, s): return 1 in K",
+        "K = {'a', 2, 1}\ndef f(t, s): return 1 in K",
+    ),
     "shared or copied": (
         "a = [1]\nK = (a, a)\ndef f(t, s): return K[1][0]",
         "K = ([1], [1])\ndef f(t, s): return K[1][0]",
@@ -212,10 +230,10 @@ PAIRS = {
     ),
     "object that was copied": (
         "class S: pass\nk = S(); k.v = 3\ndef f(t, s): return k.v",
-        "import copy\nclass S: pass\nk = S(); k.v = 3\ncopy.copy(k); k = copy.deepcopy(k)\ndef f(t, s): return k.v",
+        "import copy\nclass S: pass\nk = S(); k.v = 3\nk = copy.deepcopy(k)\ndef f(t, s): return k.v",
     ),
     "array of another library": (
-        "import numpy as np\nK = np.arange(3.0)\ndef f(t, s): return K.sum()",
-        "import jax.numpy as jnp\nK = jnp.arange(3.0)\ndef f(t, s): return K.sum()",
+        "import numpy as np\nK = np.arange(3, dtype='f4')\ndef f(t, s): return K.sum()",
+        "import jax.numpy as jnp\nK = jnp.arange(3, dtype='f4')\ndef f(t, s): return K.sum()",
     ),
 }

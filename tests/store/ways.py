@@ -1,7 +1,7 @@
 """Observers that differ in one constant, hidden in every way that Python has.
 
-V stands for a number, `f` is the observer, MODULE a name that no other way has; `undo` takes back what was done
-to an installed package."""
+V stands for a number, `f` is the observer, MODULE a name that no other way has; `undo` takes back what was
+done to an installed package."""
 
 WAYS = {
     "constant of a class": "class S: SCALE = V\ndef f(t, s): return S.SCALE",
@@ -695,7 +695,14 @@ WAYS = {
 # What no walk over an object can see: it has to be named.
 UNREADABLE = frozenset(
     (
-        *("frompyfunc", "generator", "iterator", "slots that were spent", "weak reference", "context variable"),
+        *(
+            "frompyfunc",
+            "generator",
+            "iterator",
+            "slots that were spent",
+            "weak reference",
+            "context variable",
+        ),
         *("memoryview", "memory map", "jaxpr", "compiled by jax", "frozen law of scipy"),
         *("docstring that is read", "annotation that is read"),
     )

@@ -120,7 +120,7 @@ def _is_note(step: Instruction) -> bool:
 def _handlers(code: types.CodeType, where: dict[int, int]) -> dict[int, tuple[int, str]]:
     """For each instruction inside a `try` or `with`: where an exception leads, and what it leaves behind."""
     handlers = {}
-    for entry in dis.Bytecode(code).exception_entries:
+    for entry in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
         for offset, i in where.items():
             if entry.start <= offset < entry.end:
                 handlers[i] = (where[entry.target], f"handler {entry.depth} {entry.lasti}")

@@ -1,10 +1,19 @@
-"""Doors out of a function's code: what reads files, the environment, clocks, chance, the network, or code that
-is made as it runs. No fingerprint sees what comes in by them, so that a function that uses one needs a name."""
+"""Doors out of a function's code: what reads files, the environment, clocks, chance, the network, or code
+that is made as it runs. No fingerprint sees what comes in by them: a function that uses one needs a name."""
 
 import re
 
+# Modules that lead outside with all that is in them.
+_CLOSED = """
+    random secrets uuid numpy.random
+    tempfile glob fileinput linecache configparser shelve dbm sqlite3 mmap zipfile tarfile gzip bz2 lzma
+    socket ssl select selectors http urllib ftplib smtplib poplib imaplib xmlrpc
+    requests httpx aiohttp urllib3
+    subprocess multiprocessing asyncio signal resource platform getpass pwd locale psutil
+    gc ctypes cffi importlib pkgutil runpy code codeop tracemalloc
+"""
 # Names of each module that lead outside; "*" is all of them, which goes for the modules inside it too.
-_DOORS = {
+_DOORS = {module: frozenset("*") for module in _CLOSED.split()} | {
     module: frozenset(names.split())
     for module, names in {
         "builtins": "eval exec compile open input globals locals dir id hash __import__ breakpoint",
@@ -18,8 +27,8 @@ _DOORS = {
             "expandvars abspath realpath samefile"
         ),
         "pathlib": (
-            "read_text read_bytes open exists is_file is_dir is_symlink stat lstat iterdir glob rglob walk cwd "
-            "home resolve absolute expanduser readlink samefile owner"
+            "read_text read_bytes open exists is_file is_dir is_symlink stat lstat iterdir glob rglob walk "
+            "cwd home resolve absolute expanduser readlink samefile owner"
         ),
         "io": "open open_code FileIO",
         "sys": (
@@ -28,7 +37,8 @@ _DOORS = {
         ),
         "time": (
             "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns process_time process_time_ns "
-            "thread_time thread_time_ns clock_gettime clock_gettime_ns localtime gmtime ctime asctime strftime"
+            "thread_time thread_time_ns clock_gettime clock_gettime_ns localtime gmtime ctime asctime "
+            "strftime"
         ),
         "datetime": "now utcnow today",
         "inspect": (
@@ -40,16 +50,6 @@ _DOORS = {
         "shutil": "disk_usage which get_terminal_size",
         "numpy": "load loadtxt genfromtxt fromfile memmap fromregex DataSource",
         "torch": "rand randn randint randperm rand_like randn_like normal bernoulli multinomial seed",
-        **dict.fromkeys(
-            (
-                "random secrets uuid tempfile glob fileinput linecache configparser shelve dbm sqlite3 "
-                "mmap zipfile tarfile gzip bz2 lzma socket ssl select selectors http urllib ftplib "
-                "smtplib poplib imaplib xmlrpc requests httpx aiohttp urllib3 subprocess multiprocessing "
-                "asyncio signal resource platform getpass pwd locale gc ctypes cffi importlib pkgutil runpy "
-                "code codeop psutil tracemalloc numpy.random"
-            ).split(),
-            "*",
-        ),
     }.items()
 }
 # Modules under the name that their functions tell.
@@ -97,9 +97,10 @@ def is_closed(module: str) -> bool:
 
 
 def leads_outside(module: str, name: str) -> bool:
-    """Whether `module.name`, of an installed package, reads anything that is not in its arguments."""
+    """Whether `module.name`, of an installed package, reads anything that is not in its arguments. A method,
+    `Class.name`, is asked for in the table alone: most that are called `read` read their object."""
     names, last = _names(module), name.rpartition(".")[2]
-    return "*" in names or bool({name, last} & names) or bool(_READERS.fullmatch(last))
+    return "*" in names or bool({name, last} & names) or bool(_READERS.fullmatch(name))
 
 
 def by_text(module: str, words: set[str]) -> bool:

@@ -2,9 +2,9 @@
 computed. They fail closed: what cannot be read is refused by name, never taken for equal.
 
 Numbers, arrays and containers count by their content; objects by their class and all that they hold (see
-`objects`); the user's functions by what their code does (`bytecode`) and all that it reads (`functions`); what
-an installed package has under a public name by that name (`origins`), unless it is a door to what lies outside
-(`doors`)."""
+`objects`); the user's functions by what their code does (`bytecode`) and all that it reads (`functions`);
+what an installed package has under a public name by that name (`origins`), unless it is a door to what lies
+outside (`doors`)."""
 
 import dataclasses
 import functools
@@ -32,7 +32,15 @@ __all__ = ["UnreadableError", "class_hash", "fingerprint", "function_hash"]
 # What Python and its class makers put into a class or a module, and what does not change what it computes.
 _MADE = frozenset(
     (
-        *("__module__", "__dict__", "__weakref__", "__doc__", "__qualname__", "__abstractmethods__", "_abc_impl"),
+        *(
+            "__module__",
+            "__dict__",
+            "__weakref__",
+            "__doc__",
+            "__qualname__",
+            "__abstractmethods__",
+            "_abc_impl",
+        ),
         *("__annotations__", "__annotate__", "__annotations_cache__", "__parameters__", "__orig_bases__"),
         *("__firstlineno__", "__static_attributes__", "__match_args__", "__signature__"),
         *("__builtins__", "__spec__", "__loader__", "__cached__", "__file__", "__name__", "__package__"),
@@ -117,7 +125,8 @@ def _function(walk: Walk, fn: types.FunctionType) -> list[Part]:
     with walk.inside(fn.__qualname__.rpartition(".")[2]):
         closed = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
         values = [(name, _held(cell)) for name, cell in closed]
-        defaults = [("defaults", fn.__defaults__), ("keywords", fn.__kwdefaults__), ("attributes", vars(fn))]
+        notes = {k: v for k, v in vars(fn).items() if not k.startswith("__beartype")}
+        defaults = [("defaults", fn.__defaults__), ("keywords", fn.__kwdefaults__), ("attributes", notes)]
         parts = [walk.of(fn.__code__), *walk.named(values), *walk.named(defaults)]
         if origins.is_own(fn):
             walk.words |= words(fn)
@@ -141,7 +150,7 @@ def _builtin(walk: Walk, fn: Any) -> list[Part]:
     if isinstance(owner, types.ModuleType):
         module = owner.__name__
     elif owner is not None:
-        if isinstance(owner, type) and doors.leads_outside(owner.__module__, fn.__name__):
+        if isinstance(owner, type) and doors.leads_outside(owner.__module__, fn.__qualname__):
             raise walk.outside(f"{owner.__module__}.{owner.__qualname__}.{fn.__name__}")
         return [fn.__name__, walk.of(owner, f"the object of {fn.__name__}")]
     if module is None:
@@ -207,7 +216,11 @@ def _inside(value: types.ModuleType | type) -> list[tuple[str, object]]:
 
 def _descriptor(walk: Walk, value: Any) -> list[Part]:
     """A method or slot of a class of C, or a slot of the class that is being read."""
-    return [value.__objclass__.__qualname__, value.__name__, origins.extension(value.__objclass__.__module__) or ""]
+    return [
+        value.__objclass__.__qualname__,
+        value.__name__,
+        origins.extension(value.__objclass__.__module__) or "",
+    ]
 
 
 def _cache(walk: Walk, fn: Any) -> list[Part]:
@@ -216,7 +229,7 @@ def _cache(walk: Walk, fn: Any) -> list[Part]:
 
 def _logger(walk: Walk, value: logging.Logger) -> list[Part]:
     """Its name, and what a user has put on it: where it writes to changes no number."""
-    usual = vars(logging.Logger(""))
+    usual = {"manager", *vars(logging.Logger(""))}
     return walk.named([("name", value.name), *((k, v) for k, v in vars(value).items() if k not in usual)])
 
 

@@ -23,7 +23,7 @@ _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _SILENT = ("PRECALL", "NOP", "PUSH_NULL")
 MISSING = "a name that is not bound"
 _CHECKERS = ("jaxtyping", "beartype", "typeguard")
-_DISPATCHER = functools.singledispatch(lambda x: x).__code__
+_DISPATCHER = functools.singledispatch(lambda x: x).__code__  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -97,20 +97,22 @@ def _global(fn: types.FunctionType, name: str) -> Any:
     return fn.__globals__.get(name, getattr(builtins, name, MISSING))
 
 
-def _chain(name: str, value: object, following: list[dis.Instruction]) -> Data:
+def _chain(name: str, value: Any, following: list[dis.Instruction]) -> Data:
     """What `name.a.b` reads, as far as these are modules, or functions and classes of installed packages,
     which somebody may have given other attributes."""
     for i, step in enumerate(following):
         if step.opname not in _ATTRIBUTES or not _has_names(value):
             break
-        module = value.__name__ if isinstance(value, types.ModuleType) else str(value.__module__)
+        is_module = isinstance(value, types.ModuleType)
+        module = value.__name__ if is_module else str(value.__module__)
+        inside = step.argval if is_module else f"{value.__name__}.{step.argval}"
         name, value = f"{name}.{step.argval}", getattr(value, step.argval, MISSING)
         if value is sys.stdout or value is sys.stderr:
             return {name: "a stream to write to"}
         if not isinstance(value, types.ModuleType) and origins.installed(module):
             if _is_seeded(value, following[i + 1 :]):
                 return {name: "a generator with a seed"}
-            if doors.leads_outside(module, step.argval):
+            if doors.leads_outside(module, inside):
                 return {name: Outside(name)}
     return {name: value}
 

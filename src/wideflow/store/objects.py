@@ -1,5 +1,5 @@
-"""Objects of classes that have no rule of their own: by class, what they give to be copied, attributes, slots,
-and what they hold as a number, text or container."""
+"""Objects of classes that have no rule of their own: by class, attributes, slots, what they give to be
+copied, and what they hold as a number, text or container."""
 
 import copyreg
 import functools

@@ -93,6 +93,6 @@ class Walk:
                 inner = vars(owner).get(word)
                 if isinstance(inner, types.ModuleType):
                     self.whole.append((where, inner))
-                if doors.leads_outside(module, word):
+                if doors.leads_outside(module, word if is_module else f"{owner.__name__}.{word}"):
                     self.trail = [where]
                     raise self.outside(f"{module}.{word}")
