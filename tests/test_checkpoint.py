@@ -13,6 +13,7 @@ import wideflow as wf
 from loop_cases import cosine, ctrl_c, sampled_risk, sine, small
 from store.cases import CASES, assert_same_bits
 from wideflow import checkpoint as checkpoint_module
+from wideflow import loop
 from wideflow.store import folder, retrying
 
 
@@ -22,7 +23,7 @@ def test_a_finished_run_is_returned_without_work(whole, monkeypatch, tmp_path):
     assert_same_bits(wf.evolve(**call), whole(case))
     before = {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in tmp_path.iterdir()}
 
-    monkeypatch.setattr(wf.Descent, "advance", lambda *args: pytest.fail("work was done"))
+    monkeypatch.setattr(loop._Loop, "run", lambda *args: pytest.fail("work was done"))
     assert_same_bits(wf.evolve(**call), whole(case))
     assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in tmp_path.iterdir()} == before
 
@@ -76,7 +77,8 @@ def test_other_settings_of_jax_are_refused(finished):
     """Another generator, other draws: going on would mix two of them."""
     call = small()
     other = jax.threefry_partitionable(not jax.config.jax_threefry_partitionable)
-    with other, pytest.raises(ValueError, match="other settings of jax"):
+    message = r"another run: other setting jax_threefry_partitionable \(True → False\)\. Give this run"
+    with other, pytest.raises(ValueError, match=message):
         wf.evolve(**call, checkpoint=finished)
 
 
@@ -231,7 +233,7 @@ def test_a_place_that_can_never_be_written_is_told_at_once(monkeypatch, tmp_path
     """Before any work is done, and by whom to mend it; the same for a run that is saved by hand."""
     (tmp_path / "file").write_text("mine")
     with monkeypatch.context() as patch:
-        patch.setattr(wf.Descent, "advance", lambda *args: pytest.fail("work was done"))
+        patch.setattr(loop._Loop, "run", lambda *args: pytest.fail("work was done"))
         with pytest.raises(
             folder.SaveError, match=r"cannot be written to .*inside: Not a dir.*another folder"
         ):

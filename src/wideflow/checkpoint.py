@@ -20,6 +20,7 @@ from .run import Run, get_run, header, put_rows, put_state, read_record
 from .store import folder
 from .store.retrying import NO_PLACE, retried
 from .store.schema import is_uniform
+from .store.settings import SETTING, differences, machine
 
 
 @dataclass(frozen=True)
@@ -114,21 +115,33 @@ class Ledger:
 
     def _check(self, record: Data) -> None:
         saved = record.get("fingerprint", {})
-        other = [name for name, value in self.prints.items() if saved.get(name) != value]
+        other = [
+            f"{name} ({saved.get(name)} → {value})" if name.startswith(SETTING) else name
+            for name, value in self.prints.items()
+            if saved.get(name) != value and not _is_unknown(name, saved)
+        ]
         if other:
             which = "a run that was saved by hand" if not saved else f"another run: other {', '.join(other)}"
             raise ValueError(
                 f"{self.path} holds {which}. Give this run a folder of its own, or remove that one."
             )
-        begun = record["provenance"].get("versions")
-        begun = begun if isinstance(begun, dict) else {}
-        moved = [f"{k} {begun.get(k)} → {v}" for k, v in versions().items() if begun.get(k) != v]
-        if moved:
+        begun = record["provenance"]
+        moved = {
+            "with other versions": differences(begun.get("versions"), versions()),
+            "on another machine": differences(begun.get("machine"), machine()),
+        }
+        if any(moved.values()):
+            where = " and ".join(f"{how} ({', '.join(what)})" for how, what in moved.items() if what)
             warnings.warn(
-                f"The run in {self.path} was begun with other versions ({', '.join(moved)}). It goes "
-                "on, but not to the same bits as without the stop.",
+                f"The run in {self.path} was begun {where}. It goes on, but not to the same bits as without "
+                "the stop.",
                 stacklevel=5,
             )
+
+
+def _is_unknown(name: str, saved: Data) -> bool:
+    """Whether this is a setting that a saved run does not know: it comes with another JAX, which is told."""
+    return name.startswith(SETTING) and name not in saved
 
 
 def _is_key(leaf: object) -> bool:

@@ -29,6 +29,7 @@ from .states.replicas import replica_keys
 from .states.state import AbstractState
 from .store.records import fingerprint, functions_in
 from .store.retrying import retried
+from .store.settings import settings
 from .watch import Observer, Watcher
 
 # Seconds that one piece of an interval should take: short enough for Ctrl-C and a live bar.
@@ -36,8 +37,6 @@ _PIECE = (0.1, 0.5)
 _FIRST = 16  # steps in the first piece, before it is known how long a step takes
 # A run's own stream: the same key may have drawn the start, particle j by fold_in(key, j), j < 2³¹.
 _STREAM = 2**32 - 1
-# Settings of JAX that the bits of a run depend on.
-_SETTINGS = ("jax_enable_x64", "jax_threefry_partitionable", "jax_default_matmul_precision")
 
 
 def evolve(
@@ -108,7 +107,7 @@ def evolve(
         "times": fingerprint(ts, snapshots),
         "key": fingerprint(key),
         "observers": fingerprint(observers, called="observe"),
-        "settings of jax": fingerprint([getattr(jax.config, name) for name in _SETTINGS]),
+        **settings(),
     }
     ledger = Ledger(checkpoint, prints)
     with ledger.lock():

@@ -14,6 +14,7 @@ from ._data import Data
 from .dynamics.base import AbstractDynamics
 from .states.state import AbstractState
 from .store.records import describe
+from .store.settings import machine
 
 _PARTS = ("wideflow", "jax", "jaxlib", "numpy", "equinox", "diffrax", "optax", "scipy")
 
@@ -47,6 +48,7 @@ def provenance(dynamics: AbstractDynamics, state: AbstractState, key: Array, obs
         "x64": bool(jnp.result_type(float) == jnp.float64),
         "device": f"{device.platform}:{device.device_kind}",
         "platform": f"{platform.system()}-{platform.machine()}",
+        "machine": machine(),
         "versions": versions(),
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "sources": list(dynamics.sources),

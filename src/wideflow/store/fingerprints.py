@@ -1,26 +1,33 @@
 """Hashes of objects and functions: the same in every process, another one when something else would be
 computed. They fail closed: what cannot be read is refused by name, never taken for equal.
 
-Numbers, arrays and containers count by their content; objects by their class, attributes and slots, and
-by what their class gives to be copied (`__reduce_ex__`); the user's functions by their code and all that it
-reads (see `functions`); what an installed package has under a public name by that name."""
+Numbers, arrays and containers count by their content; objects by their class and all that they hold (see
+`objects`); the user's functions by what their code does (`bytecode`) and all that it reads (`functions`);
+what an installed package has under a public name by that name (`origins`), unless it is a door to what lies
+outside (`doors`)."""
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
 import logging
+import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
 
 from .._checks import is_traced
-from . import origins
-from .functions import MISSING, dependencies, door
+from . import doors, origins
+from .bytecode import flow, signature
+from .functions import MISSING, Outside, cached, dependencies, dispatched, unchecked, words
+from .graphs import Node
 from .naming import Named, Unknown
+from .objects import content
+from .walking import Part, UnreadableError, Walk
+
+__all__ = ["UnreadableError", "class_hash", "fingerprint", "function_hash"]
 
 # What Python and its class makers put into a class or a module, and what does not change what it computes.
 _MADE = frozenset(
@@ -37,28 +44,17 @@ _MADE = frozenset(
         *("__annotations__", "__annotate__", "__annotations_cache__", "__parameters__", "__orig_bases__"),
         *("__firstlineno__", "__static_attributes__", "__match_args__", "__signature__"),
         *("__builtins__", "__spec__", "__loader__", "__cached__", "__file__", "__name__", "__package__"),
-        "__path__",
+        *("__path__", "__warningregistry__", "__slotnames__"),
     )
 )
-
-
-class UnreadableError(ValueError):
-    """An object whose content cannot be read, and how to name it."""
-
-    def __init__(self, where: str, what: str):
-        super().__init__(
-            f"{where or 'It'} is {what}, so that it cannot be told from another one when the run goes on. "
-            "Give the function that uses it a name, and change the name whenever it computes something else: "
-            'wf.named("scale-3", fn). A run without a checkpoint needs no name.'
-        )
 
 
 def fingerprint(*objs: object, called: str = "") -> str:
     """A hash of everything in the objects: structure, numbers, arrays, and code of functions. `called` is how
     an error names them."""
-    walk = Walk(called)
+    walk = Walk(_parts, called)
     try:
-        return walk.of(objs)
+        return walk.hash(objs)
     except RecursionError:
         raise walk.refuse("nested too deeply to be read") from None
 
@@ -76,113 +72,105 @@ def class_hash(cls: type) -> str | None:
     return None if origins.installed(cls.__module__) else function_hash(cls)
 
 
-class Walk:
-    """One walk over what objects are made of; shared parts are hashed once, cycles are cut."""
-
-    def __init__(self, called: str = "") -> None:
-        self.seen: dict[int, str] = {}
-        self.alive: list[object] = []  # an id means something as long as its object lives
-        self.trail = [called] if called else []
-        self.depth = 0
-
-    def of(self, value: object, name: str = "") -> str:
-        """The hash of a value; `name` is what it is called in what holds it."""
-        if value is None or type(value) in (bool, float, complex, str, bytes):
-            return f"{type(value).__name__}:{value!r}"
-        if type(value) is int:
-            return f"int:{value:x}"  # no limit on digits
-        if id(value) not in self.seen:
-            self.seen[id(value)] = f"back to {self.depth}"
-            self.alive.append(value)
-            with self._inside(name):
-                text = ";".join(self._parts(value))
-            self.seen[id(value)] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        return self.seen[id(value)]
-
-    def all(self, values: Iterable[object], name: str = "") -> list[str]:
-        return [self.of(value, name) for value in values]
-
-    def named(self, pairs: Iterable[tuple[object, object]]) -> list[str]:
-        return [f"{self.of(k)}={self.of(v, str(k))}" for k, v in pairs]
-
-    def refuse(self, what: str) -> UnreadableError:
-        return UnreadableError(" → ".join(self.trail), what)
-
-    @contextlib.contextmanager
-    def _inside(self, name: str) -> Iterator[None]:
-        self.depth += 1
-        self.trail += [name] if name else []
-        yield
-        self.depth -= 1
-        del self.trail[len(self.trail) - bool(name) :]
-
-    def _parts(self, value: object) -> list[str]:
-        """What the hash of a value is made of."""
-        if type(value) is np.ndarray:  # a subclass may compute something else
-            return ["array", *_array(self, value)]
-        rule = _RULES.get(type(value))
-        if rule is not None:
-            return [type(value).__name__, *rule(self, value)]
-        for kind, word, of_kind in _KINDS:
-            if isinstance(value, kind):
-                return [word, *of_kind(self, value)]
-        public = origins.public_name(value) if callable(value) else None
-        return ["named", *public] if public is not None else _object(self, value)
+def _parts(walk: Walk, value: object) -> Node:
+    """What the hash of a value is made of."""
+    if type(value) is np.ndarray:  # a subclass may compute something else
+        return Node(["array", *_array(walk, value)])
+    rule = _RULES.get(type(value))
+    if rule is not None:
+        return Node([type(value).__name__, *rule(walk, value)], ordered=type(value) not in (set, frozenset))
+    if "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor):
+        return Node(["tensor", walk.of(type(value)), *_array(walk, value.detach().cpu().numpy())])
+    for kind, word, of_kind in _KINDS:
+        if isinstance(value, kind):
+            return Node([word, *of_kind(walk, value)])
+    public = _public(walk, value) if callable(value) else None
+    return Node(["named", *public] if public is not None else content(walk, value))
 
 
-def _array(walk: Walk, value: Any) -> list[str]:
+def _public(walk: Walk, value: object) -> list[str] | None:
+    """The name by which an installed package has this object, unless it is a door."""
+    public = origins.public_name(value)
+    if public is not None and doors.leads_outside(public[0], public[1]):
+        raise walk.outside(f"{public[0]}.{public[1]}")
+    return public
+
+
+def _array(walk: Walk, value: Any) -> list[Part]:
     if is_traced(value):
         raise walk.refuse("traced by JAX and has no value yet")
     if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
         return [str(jax.random.key_impl(value)), *_array(walk, jax.random.key_data(value))]
     if value.dtype.hasobject:
-        return [str(value.shape), *walk.all(np.asarray(value).ravel().tolist())]
+        return [str(value.dtype), str(value.shape), *walk.all(np.asarray(value).ravel().tolist())]
     array = np.ascontiguousarray(value)
     digest = hashlib.sha256(array.tobytes()).hexdigest()
-    return [str(array.dtype), array.dtype.str, str(np.shape(value)), digest]
+    weak = "weak" if getattr(value, "weak_type", False) else ""
+    return [str(array.dtype), array.dtype.str, weak, str(np.shape(value)), digest]
 
 
-def _code(walk: Walk, code: types.CodeType) -> list[str]:
-    signature = (code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags)
-    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    parts = [code.co_code, code.co_exceptiontable, code.co_names, code.co_freevars, signature, arguments]
-    return [*walk.all(parts), *walk.all(code.co_consts)]
+def _code(walk: Walk, code: types.CodeType) -> list[Part]:
+    return [signature(code), flow(code, walk.of)]
 
 
-def _function(walk: Walk, fn: types.FunctionType) -> list[str]:
-    public = origins.public_name(fn)
+def _function(walk: Walk, fn: types.FunctionType) -> list[Part]:
+    inner = unchecked(fn)
+    if inner is not fn:
+        return _function(walk, inner) if isinstance(inner, types.FunctionType) else [walk.of(inner)]
+    public = _public(walk, fn)
     if public is not None:
-        return public
-    walk.trail.append(fn.__qualname__.rpartition(".")[2])
-    closed = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
-    values = [(name, _content(cell)) for name, cell in closed]
-    defaults = [("defaults", fn.__defaults__), ("keywords", fn.__kwdefaults__), ("attributes", vars(fn))]
-    parts = [walk.of(fn.__code__), *walk.named(values), *walk.named(defaults)]
-    if not origins.of_file(fn.__code__.co_filename):
-        for name, value in dependencies(fn):
-            if door(value):
-                raise walk.refuse(f"a function that uses {door(value)}, by which it may read anything")
-            parts.append(f"{name}={walk.of(value, name)}")
-    walk.trail.pop()
+        return [*public]
+    if dispatched(fn) is not None:
+        return walk.named(dispatched(fn).items())
+    with walk.inside(fn.__qualname__.rpartition(".")[2]):
+        closed = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
+        values = [(name, _held(cell)) for name, cell in closed]
+        notes = {k: v for k, v in vars(fn).items() if not k.startswith("__beartype")}
+        defaults = [("defaults", fn.__defaults__), ("keywords", fn.__kwdefaults__), ("attributes", notes)]
+        parts = [walk.of(fn.__code__), *walk.named(values), *walk.named(defaults)]
+        if origins.is_own(fn):
+            walk.words |= words(fn)
+            for name, value in dependencies(fn):
+                if isinstance(value, Outside):
+                    raise walk.outside(value.name)
+                parts += [name, walk.of(value, name)]
     return parts
 
 
-def _content(cell: Any) -> Any:
+def _held(cell: types.CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # a name that is not bound yet
         return MISSING
 
 
-def _builtin(walk: Walk, fn: Any) -> list[str]:
+def _builtin(walk: Walk, fn: Any) -> list[Part]:
     """A function of C: by its name in its module, or of an object, as `table.get`."""
-    owner = getattr(fn, "__self__", None)
-    if owner is None or isinstance(owner, types.ModuleType):
-        return [str(getattr(fn, "__module__", "")), fn.__qualname__]
-    return [fn.__name__, walk.of(owner, f"the object of {fn.__name__}")]
+    owner, module = getattr(fn, "__self__", None), getattr(fn, "__module__", None)
+    if isinstance(owner, types.ModuleType):
+        module = owner.__name__
+    elif owner is not None:
+        if isinstance(owner, type) and doors.leads_outside(owner.__module__, fn.__qualname__):
+            raise walk.outside(f"{owner.__module__}.{owner.__qualname__}.{fn.__name__}")
+        return [fn.__name__, walk.of(owner, f"the object of {fn.__name__}")]
+    if module is None:
+        raise walk.refuse(f"the compiled function {fn.__name__!r}, which is in no module")
+    if origins.installed(module) and doors.leads_outside(module, fn.__name__):
+        raise walk.outside(f"{module}.{fn.__name__}")
+    return [module, fn.__qualname__, *_compiled(walk, module)]
 
 
-def _ufunc(walk: Walk, fn: np.ufunc) -> list[str]:
+def _compiled(walk: Walk, module: str) -> list[str]:
+    """What a compiled module counts by: its version, or the content of its file."""
+    if origins.installed(module):
+        return [origins.version(module) or ""]
+    digest = origins.extension(module)
+    if digest is None:
+        raise walk.refuse(f"a compiled function of {module}, a module without a version and without a file")
+    return [digest]
+
+
+def _ufunc(walk: Walk, fn: np.ufunc) -> list[Part]:
     import scipy.special
 
     owner = next((m.__name__ for m in (np, scipy.special) if getattr(m, fn.__name__, None) is fn), None)
@@ -191,98 +179,86 @@ def _ufunc(walk: Walk, fn: np.ufunc) -> list[str]:
     return [owner, fn.__name__]
 
 
-def _jitted(walk: Walk, fn: Any) -> list[str]:
-    public = origins.public_name(fn)
+def _jitted(walk: Walk, fn: Any) -> list[Part]:
+    public = _public(walk, fn)
     if public is not None:
-        return public
+        return [*public]
     info = fn._jit_info
     options = (info.static_argnums, info.static_argnames, info.compiler_options_kvs, info.backend)
     return walk.all((fn.__wrapped__, options))
 
 
-def _module(walk: Walk, module: types.ModuleType) -> list[str]:
+def _module(walk: Walk, module: types.ModuleType) -> list[Part]:
     name = module.__name__
-    if origins.installed(name):
-        return [name, origins.version(name) or ""]
-    inside = sorted((k, v) for k, v in vars(module).items() if k not in _MADE)
-    return walk.named(inside)
+    if not origins.installed(name):
+        return [origins.extension(name) or "", *walk.named(_inside(module))]
+    if doors.is_closed(name):
+        raise walk.outside(name)
+    walk.hands_on(module)
+    return [name, origins.version(name) or ""]
 
 
-def _class(walk: Walk, cls: type) -> list[str]:
-    public = origins.public_name(cls)
+def _class(walk: Walk, cls: type) -> list[Part]:
+    public = _public(walk, cls)
     if public is not None:
-        return public
-    walk.trail.append(cls.__name__)
-    inside = sorted((k, v) for k, v in vars(cls).items() if k not in _MADE)
-    parts = [cls.__qualname__, *walk.all(cls.__bases__), walk.of(type(cls)), *walk.named(inside)]
-    walk.trail.pop()
-    return parts
+        walk.hands_on(cls)
+        return [*public]
+    compiled = origins.extension(cls.__module__) or ""
+    with walk.inside(cls.__name__):
+        parts = [cls.__qualname__, compiled, *walk.all(cls.__bases__), walk.of(type(cls))]
+        return [*parts, *walk.named(_inside(cls))]
 
 
-def _descriptor(walk: Walk, value: Any) -> list[str]:
+def _inside(value: types.ModuleType | type) -> list[tuple[str, object]]:
+    """What a user's class or module has, by name."""
+    return sorted((k, v) for k, v in vars(value).items() if k not in _MADE)
+
+
+def _descriptor(walk: Walk, value: Any) -> list[Part]:
     """A method or slot of a class of C, or a slot of the class that is being read."""
-    return [value.__objclass__.__qualname__, value.__name__]
+    return [
+        value.__objclass__.__qualname__,
+        value.__name__,
+        origins.extension(value.__objclass__.__module__) or "",
+    ]
 
 
-def _object(walk: Walk, value: object) -> list[str]:
-    """Any other object: its class, what it gives to be copied, its attributes and its slots."""
-    cls = type(value)
-    try:
-        reduced: Any = value.__reduce_ex__(4)
-    except Exception:  # whatever a class says that does not let itself be read
-        raise walk.refuse(f"a {cls.__module__}.{cls.__qualname__}, whose content cannot be read") from None
-    parts = [walk.of(cls, "its class"), *walk.named(_attributes(value))]
-    if isinstance(reduced, str):
-        return [*parts, reduced]
-    make, args, state, items, pairs = (*reduced, None, None, None)[:5]
-    if not _reads_its_attributes(cls):
-        parts += walk.all((make, state))
-    return [*parts, *walk.all(args), *walk.all(items or ()), *walk.named(pairs or ())]
+def _cache(walk: Walk, fn: Any) -> list[Part]:
+    return walk.all(cached(fn))
 
 
-def _reads_its_attributes(cls: type) -> bool:
-    """Whether the class leaves it to Python to say what its objects are made of."""
-    own = ("__reduce_ex__", "__reduce__", "__getstate__")
-    return all(getattr(cls, name, None) is getattr(object, name, None) for name in own)
+def _logger(walk: Walk, value: logging.Logger) -> list[Part]:
+    """Its name, and what a user has put on it: where it writes to changes no number."""
+    usual = {"manager", *vars(logging.Logger(""))}
+    return walk.named([("name", value.name), *((k, v) for k, v in vars(value).items() if k not in usual)])
 
 
-def _attributes(value: object) -> list[tuple[str, object]]:
-    """Attributes and slots by name, without what a cached_property has kept."""
-    kept = dict(getattr(value, "__dict__", {}))
-    for cls in type(value).__mro__:
-        slots = vars(cls).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            at = f"_{cls.__name__.lstrip('_')}{name}" if name[:2] == "__" != name[-2:] else name
-            if name not in ("__dict__", "__weakref__") and hasattr(value, at):
-                kept[at] = getattr(value, at)
-        for name, inner in vars(cls).items():
-            if isinstance(inner, functools.cached_property):
-                kept.pop(name, None)
-    return sorted(kept.items())
-
-
-def _unknown(walk: Walk, value: Unknown) -> list[str]:
+def _unknown(walk: Walk, value: Unknown) -> list[Part]:
     if value.sha256 is None:
         raise walk.refuse(f"the function {value.__name__!r} of a saved run, which was not given to load")
     return [value.sha256]
 
 
-def _in_order(walk: Walk, value: Any) -> list[str]:
+def _in_order(walk: Walk, value: Any) -> list[Part]:
     return walk.all(value)
 
 
-def _by_names(*names: str) -> Callable[[Walk, Any], list[str]]:
+def _pairs(walk: Walk, value: Any) -> list[Part]:
+    return walk.named(value.items())
+
+
+def _by_names(*names: str) -> Callable[[Walk, Any], list[Part]]:
     """The rule for an object that is its attributes of these names."""
     return lambda walk, value: walk.named((name, getattr(value, name, None)) for name in names)
 
 
-_RULES: dict[type, Callable[[Walk, Any], list[str]]] = {
+_RULES: dict[type, Callable[[Walk, Any], list[Part]]] = {
     tuple: _in_order,
     list: _in_order,
-    set: lambda walk, value: sorted(walk.all(value)),  # their order differs from process to process
-    frozenset: lambda walk, value: sorted(walk.all(value)),
-    dict: lambda walk, value: walk.named(value.items()),
-    types.MappingProxyType: lambda walk, value: walk.named(value.items()),
+    set: _in_order,
+    frozenset: _in_order,
+    dict: _pairs,
+    types.MappingProxyType: _pairs,
     types.CodeType: _code,
     types.FunctionType: _function,
     types.BuiltinFunctionType: _builtin,
@@ -297,18 +273,19 @@ _RULES: dict[type, Callable[[Walk, Any], list[str]]] = {
     staticmethod: _by_names("__func__"),
     classmethod: _by_names("__func__"),
     functools.cached_property: _by_names("func"),
-    type(functools.cache(lambda: None)): _by_names("__wrapped__"),
+    type(functools.cache(lambda: None)): _cache,
     type(jax.jit(lambda x: x)): _jitted,
+    type(jax.config): lambda walk, value: [],  # its settings are compared by themselves
     np.ufunc: _ufunc,
     np.vectorize: _by_names("pyfunc", "otypes", "excluded", "signature"),
     dataclasses.Field: _by_names(
         "name", "default", "default_factory", "init", "compare", "kw_only", "metadata"
     ),
-    logging.Logger: _by_names("name"),
+    logging.Logger: _logger,
     Named: _by_names("name"),
     Unknown: _unknown,
 }
-_KINDS: tuple[tuple[Any, str, Callable[[Walk, Any], list[str]]], ...] = (
+_KINDS: tuple[tuple[Any, str, Callable[[Walk, Any], list[Part]]], ...] = (
     ((jax.Array, np.generic), "array", _array),
     (type, "class", _class),
     (types.ModuleType, "module", _module),
