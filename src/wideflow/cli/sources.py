@@ -28,8 +28,8 @@ def source(given: str, json_too: bool = False) -> Source:
     path = Path(given)
     try:
         if path.is_file():
-            with path.open("rb") as file:
-                return Source(file.read(_ENOUGH), given, path.stem, path.resolve().parent)
+            with path.open("rb") as text:
+                return Source(text.read(_ENOUGH), given, path.stem, path.resolve().parent)
     except OSError as error:  # a name of hundreds of letters, a file of someone else
         refuse(f"{given} cannot be read: {error.strerror}.", json_too)
     if given in presets.names():

@@ -90,7 +90,8 @@ class Network(AbstractTrainable):
         return _features(self, self._rows_of(x))
 
     def preactivations(self, x):
-        forward, stack = _forward(self, self.parts), (self._rows_of(x),)
+        forward = _forward(self, self.parts)
+        stack: tuple[Array, ...] = (self._rows_of(x),)
         entering: list[tuple[Activation, Array]] = []
         for step in self.family.steps:
             entering += [] if step.phi is None else [(step.phi, stack[-1])]
