@@ -74,7 +74,7 @@ class KernelFlow(AbstractDynamics):
     >>> data = wf.Risk(problem, wf.Sample(8))
     >>> run = wf.evolve(wf.KernelFlow(data), net, ts)
     >>> run["risk"].round(3)
-    array([0.225, 0.194, 0.168])"""
+    array([0.3  , 0.268, 0.24 ])"""
 
     functional: Risk
     rtol: float | None = eqx.field(default=None, kw_only=True)

@@ -113,7 +113,7 @@ def parsed(text: str, source: str) -> Data:
     """TOML as data; a `SpecError` where it is none."""
     if deep := _DOTTED.search(text):  # the parser takes the square of the number of parts
         line = text.count("\n", 0, deep.start()) + 1
-        raise SpecError([Mistake("", line, f"a key of more than {_PARTS} parts", source)])
+        raise SpecError([Mistake("", line, f"nested too deeply: a key of more than {_PARTS} parts", source)])
     try:
         return tomllib.loads(text)
     except RecursionError:
