@@ -107,11 +107,12 @@ def test_killed_at_every_write_of_a_save(children, tmp_path):
         loaded.append(len(partial.rows))
         assert_same_bits(wf.evolve(**CASES["Adam"].call(5), checkpoint=path), expected)
         assert_same_bits(wf.load(path), expected)
-    # Four files, each: open, write, second half of the write, fsync, rename, and open, fsync and
-    # close of the folder; then the carry and the final state that are no longer listed.
-    assert operation == 4 * 8 + 2
+    # Five files (rows, final state, carry, the manifest before, the manifest), each: open, write, second half
+    # of the write, fsync, rename, and open, fsync and close of the folder; then the three files of the first
+    # save, whose row has been merged with that of the second.
+    assert operation == 5 * 8 + 3
     # The new manifest is in force from its rename on, and not before.
-    turn = 3 * 8 + 5
+    turn = 4 * 8 + 5
     assert loaded == [2] * turn + [3] * (operation - turn)
 
 

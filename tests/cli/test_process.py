@@ -13,7 +13,7 @@ import pytest
 
 from cli.specs import LONG, TINY
 from store.cases import assert_same_bits
-from wideflow.run import load
+from wideflow.salvage import load
 from wideflow.store import folder
 
 CHILD = Path(__file__).parent / "child.py"

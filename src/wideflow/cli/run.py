@@ -17,6 +17,7 @@ from .console import (
     leave,
     on_terminal,
     refuse,
+    stopping_softly,
     table,
     tell,
 )
@@ -68,7 +69,8 @@ def _run_study(study: Any, place: Any, again: str, json_too: bool) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what becomes of a run is told with its status
         try:
-            return run_study(study, place, say=told)
+            with stopping_softly():
+                return run_study(study, place, say=told)
         except KeyboardInterrupt:
             return None
         except (InUseError, ValueError, MemoryError) as error:  # a checkpoint of other data, say
