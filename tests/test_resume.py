@@ -1,76 +1,20 @@
 """Runs that are killed, at every write and at random moments, and that go on to the same bits."""
 
-import contextlib
 import itertools
-import json
-import os
-import queue
 import random
 import signal
-import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 import wideflow as wf
 from store.cases import CASES, LONG, assert_begins, assert_same_bits
+from store.children import Children
 from wideflow.store import folder
 
 KILLED = -signal.SIGKILL
 ROWS = 20  # saved times of a run that is killed at random: a second or so of compiling, steps and saves
 MANY = 600  # of a run that must not end before it is stopped
-
-
-class Children:
-    """Runs in processes of their own (see `store/child.py`), one at a time."""
-
-    def __init__(self, cache: Path):
-        self.cache, self.lasted = str(cache), 0.0
-        script = Path(__file__).parent / "store" / "child.py"
-        pipe, env = subprocess.PIPE, os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # no thread before a fork
-        command = [sys.executable, str(script)]
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=env)
-        self.lines: queue.Queue[str] = queue.Queue()
-        self.listener = threading.Thread(target=self._listen, daemon=True)
-        self.listener.start()
-
-    def _listen(self) -> None:
-        for line in self.process.stdout:
-            self.lines.put(line.strip())
-        self.lines.put("gone")
-
-    def run(self, case: str, rows: int, when=None, by=signal.SIGKILL, **job) -> int:
-        """Make a run; send it a signal `when` so many seconds have passed since its beginning, or a
-        condition holds. Returns its exit code."""
-        job |= {"case": case, "rows": rows, "cache": self.cache}
-        self.process.stdin.write(json.dumps(job) + "\n")
-        self.process.stdin.flush()
-        pid, begun, asked = 0, None, time.monotonic()
-        due = when if callable(when) else lambda: time.monotonic() - begun >= when
-        while True:
-            with contextlib.suppress(queue.Empty):
-                line = self.lines.get(timeout=0.005)
-                assert line != "gone", "the process that starts the children has ended"
-                word, _, number = line.partition(" ")
-                pid = int(number) if word == "pid" else pid
-                if word == "ended":
-                    self.lasted = time.monotonic() - (begun or asked)
-                    return int(number)
-                begun = time.monotonic() if line == "begins" else begun
-            if begun and pid and when is not None and due():
-                with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
-                    os.kill(pid, by)
-                when = None
-            assert time.monotonic() - asked < 120.0, "the child does not end"
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        assert self.process.wait(timeout=60) == 0
-        self.listener.join()
-        self.process.stdout.close()
 
 
 @pytest.fixture(scope="module")

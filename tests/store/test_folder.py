@@ -69,9 +69,7 @@ def test_a_file_is_on_the_disk_before_anything_names_it(saved, monkeypatch):
     folder.commit(saved, record)
     names = ["carry", "manifest.previous.json", "manifest.json"]
     temporary = lambda name: name if name == "carry" else f"{name}.{os.getpid()}.tmp"
-    in_order = [
-        step for n in names for step in (("fsync", temporary(n)), ("rename", n), ("fsync", "saved"))
-    ]
+    in_order = [step for n in names for step in (("fsync", temporary(n)), ("rename", n), ("fsync", "saved"))]
     assert log == in_order  # the carry of the generation before stays
     log.clear()
     record["carry"] = folder.put(saved, "carry", {"newer": np.arange(3)})
