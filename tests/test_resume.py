@@ -1,6 +1,5 @@
 """Runs that are killed, at every write and at random moments, and that go on to the same bits."""
 
-import itertools
 import random
 import signal
 from pathlib import Path
@@ -35,29 +34,26 @@ def whole(children: Children, case: str, rows: int, path: Path) -> wf.Run:
     return run
 
 
-def test_killed_at_every_write_of_a_save(children, tmp_path):
-    """The third save of a run replaces files of the second; Adam carries moments and a key."""
+def test_killed_in_every_file_of_a_save(children, tmp_path):
+    """The third save of a run replaces files of the second; Adam carries moments and a key. At every second
+    operation (the writer of store/writer.py dies at each)."""
     expected = whole(children, "Adam", 5, tmp_path)
-    loaded = []
-    for operation in itertools.count():
-        path = tmp_path / f"killed-{operation}"
-        code = children.run("Adam", 5, folder=str(path), kill=[2, operation])
-        if code == 0:  # the save has fewer operations than that
-            break
-        assert code == KILLED
-        partial = wf.load(path)
-        assert partial.status == "interrupted"
-        assert_begins(partial, expected)
-        loaded.append(len(partial.rows))
-        assert_same_bits(wf.evolve(**CASES["Adam"].call(5), checkpoint=path), expected)
-        assert_same_bits(wf.load(path), expected)
     # Five files (rows, final state, carry, the manifest before, the manifest), each: open, write, second half
     # of the write, fsync, rename, and open, fsync and close of the folder; then the three files of the first
     # save, whose row has been merged with that of the second.
-    assert operation == 5 * 8 + 3
+    operations = 5 * 8 + 3
     # The new manifest is in force from its rename on, and not before.
     turn = 4 * 8 + 5
-    assert loaded == [2] * turn + [3] * (operation - turn)
+    for operation in range(0, operations, 2):
+        path = tmp_path / f"killed-{operation}"
+        assert children.run("Adam", 5, folder=str(path), kill=[2, operation]) == KILLED
+        partial = wf.load(path)
+        assert partial.status == "interrupted"
+        assert_begins(partial, expected)
+        assert len(partial.rows) == (2 if operation < turn else 3)
+        assert_same_bits(wf.evolve(**CASES["Adam"].call(5), checkpoint=path), expected)
+        assert_same_bits(wf.load(path), expected)
+    assert children.run("Adam", 5, folder=str(tmp_path / "alive"), kill=[2, operations]) == 0
 
 
 @pytest.mark.slow

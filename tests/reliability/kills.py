@@ -119,7 +119,8 @@ def attack(count: int, seed: int, names: tuple[str, ...] = TARGETS) -> dict[str,
     """Kill processes `count` times at least, each target its share, and go on with what they left.
 
     Counts: `kills`, by signal too; `resumed`, those of runs that came to the bits of the undisturbed one in
-    the end; `lost`, those that did not, or after which less was on the disk than had been (0, or it is a bug)."""
+    the end; `lost`, those that did not, or after which less was on the disk than before (0, or it is a
+    bug)."""
     draw, counts = random.Random(seed), Counter(kills=0, resumed=0, lost=0)
     total = sum(WEIGHTS.get(name, 1) for name in names)
     with tempfile.TemporaryDirectory() as place:
