@@ -9,6 +9,7 @@ import pytest
 import wideflow as wf
 from loop_cases import ctrl_c
 from store.cases import CASES, assert_begins, assert_same_bits
+from wideflow import loop
 from wideflow.checkpoint import Ledger
 from wideflow.run import Row
 from wideflow.segments import extended, length
@@ -35,9 +36,11 @@ def files_of(path, name, generation=folder.MANIFEST):
 
 
 @pytest.fixture
-def stopped(tmp_path):
+def stopped(tmp_path, monkeypatch):
     """A run that was interrupted at its third saved time: its last save has that time, the one before has
     not, and they share no carry and no final state."""
+    monkeypatch.setattr(loop, "_FIRST", 1000)  # one piece for each saved time, on any machine
+    monkeypatch.setattr(loop, "_PIECE", (0.0, np.inf))
     with ctrl_c(5):
         run = wf.evolve(**often(tmp_path))
     assert len(run.rows) == 3
@@ -110,8 +113,8 @@ def test_observations_outlive_every_manifest(tmp_path, whole):
 SAVES = 1000  # saved times, a save for each
 
 
-def rows_of(count, start):
-    return tuple(Row(0.1 * i, {"risk": np.array(1.0 / (i + 1))}, start) for i in range(count))
+def rows_of(count):
+    return tuple(Row(0.1 * i, {"risk": np.array(1.0 / (i + 1))}, None) for i in range(count))
 
 
 def test_a_thousand_saves_leave_few_files_and_write_little(tmp_path, monkeypatch):
@@ -126,7 +129,7 @@ def test_a_thousand_saves_leave_few_files_and_write_little(tmp_path, monkeypatch
 
     monkeypatch.setattr(folder, "write", counted)
     start = CASE.call()["state"]
-    ledger, rows, files = Ledger(wf.Checkpoint(tmp_path), {}), rows_of(SAVES, start), []
+    ledger, rows, files = Ledger(wf.Checkpoint(tmp_path), {}), rows_of(SAVES), []
     for i in range(1, SAVES + 1):
         sizes.append(0)
         ledger.write(wf.Run(rows[:i], start), ())
@@ -145,7 +148,7 @@ def test_a_thousand_saves_leave_few_files_and_write_little(tmp_path, monkeypatch
 
 def test_saves_of_any_size_leave_few_segments(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
-    rng, rows, segments, n = np.random.default_rng(0), rows_of(400, None), [], 0
+    rng, rows, segments, n = np.random.default_rng(0), rows_of(400), [], 0
     while n < len(rows):
         n = min(len(rows), n + int(rng.integers(1, 20)))
         segments = extended(tmp_path, segments, rows[:n])

@@ -81,18 +81,9 @@ LONG = Case("long", lambda: wf.Langevin(_data(), 0.02, beta=50.0, decay=0.1), 24
 
 
 def limit_call() -> dict[str, Any]:
-    """The arguments of a `limit` of a few levels, in the fewest coordinates that there can be."""
-    neuron = wf.CustomNeuron(_cosine, dim=1)
-    problem = wf.Problem(x=wf.Gaussian(1), target=_square, neuron=neuron)
-    return {"problem": problem, "start": wf.init(problem, theta=1.0), "ts": [0.0, 0.5, 1.0], "tol": 1e-3}
-
-
-def _cosine(x, theta):
-    return jax.numpy.cos(theta[0] * x[0])
-
-
-def _square(x):
-    return x[0] ** 2
+    """The arguments of a `limit` of a few levels (the same as in mean_field/test_limit.py, which compiles it)."""
+    problem = wf.Problem(x=wf.Gaussian(10), target=wf.single_index("erf"), neuron=wf.Neuron("erf"))
+    return {"problem": problem, "start": wf.init(problem), "ts": [0.0, 1.0], "tol": 1e-3}
 
 
 def assert_same_bits(one: wf.Run, other: wf.Run) -> None:
