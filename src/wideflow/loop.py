@@ -150,7 +150,8 @@ class _Loop:
             self.before = run.info.get("seconds", 0.0)
             self.endings = Endings.of(self.replicas, run.endings)
         if ledger.other_observers:
-            self.rows = [replace(row, observed=self.watcher(row.t, row.state)) for row in self.rows]
+            states = [(row, row.state) for row in self.rows if row.state is not None]  # each has one
+            self.rows = [replace(row, observed=self.watcher(row.t, state)) for row, state in states]
         return self
 
     def run(self, progress: bool | None) -> Run:
