@@ -150,8 +150,8 @@ def test_ctrl_c_in_a_save_loses_nothing(whole, pieces, monkeypatch, tmp_path):
     """In each write of every save in turn; the run comes back, and the folder stays whole."""
     pieces(1000)
     case, fsync = CASES["Langevin"], os.fsync
-    # Two saved times and the end: four files, four, three, and two fsyncs a file.
-    for at in range(2 * (4 + 4 + 3)):
+    # Two saved times and the end: four files, five with the manifest before, four, and two fsyncs a file.
+    for at in range(2 * (4 + 5 + 4)):
         path, numbers = tmp_path / str(at), itertools.count()
         path.mkdir()  # before the run begins there is nothing to lose, and Ctrl-C is just that
 
@@ -165,7 +165,7 @@ def test_ctrl_c_in_a_save_loses_nothing(whole, pieces, monkeypatch, tmp_path):
             run = wf.evolve(**case.call(2), checkpoint=wf.Checkpoint(path, every=0.0))
         assert next(numbers) > at  # it came
         # In the save of the last saved time it comes too late to stop anything.
-        assert run.status == ("ok" if 8 <= at < 16 else "interrupted")
+        assert run.status == ("ok" if 8 <= at < 18 else "interrupted")
         assert_begins(run, whole(case, 2))
         if folder.exists(path):
             assert_begins(wf.load(path), whole(case, 2))

@@ -1,76 +1,19 @@
 """Runs that are killed, at every write and at random moments, and that go on to the same bits."""
 
-import contextlib
-import itertools
-import json
-import os
-import queue
 import random
 import signal
-import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 import wideflow as wf
 from store.cases import CASES, LONG, assert_begins, assert_same_bits
+from store.children import Children
 from wideflow.store import folder
 
 KILLED = -signal.SIGKILL
 ROWS = 20  # saved times of a run that is killed at random: a second or so of compiling, steps and saves
 MANY = 600  # of a run that must not end before it is stopped
-
-
-class Children:
-    """Runs in processes of their own (see `store/child.py`), one at a time."""
-
-    def __init__(self, cache: Path):
-        self.cache, self.lasted = str(cache), 0.0
-        script = Path(__file__).parent / "store" / "child.py"
-        pipe, env = subprocess.PIPE, os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # no thread before a fork
-        command = [sys.executable, str(script)]
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=env)
-        self.lines: queue.Queue[str] = queue.Queue()
-        self.listener = threading.Thread(target=self._listen, daemon=True)
-        self.listener.start()
-
-    def _listen(self) -> None:
-        for line in self.process.stdout:
-            self.lines.put(line.strip())
-        self.lines.put("gone")
-
-    def run(self, case: str, rows: int, when=None, by=signal.SIGKILL, **job) -> int:
-        """Make a run; send it a signal `when` so many seconds have passed since its beginning, or a
-        condition holds. Returns its exit code."""
-        job |= {"case": case, "rows": rows, "cache": self.cache}
-        self.process.stdin.write(json.dumps(job) + "\n")
-        self.process.stdin.flush()
-        pid, begun, asked = 0, None, time.monotonic()
-        due = when if callable(when) else lambda: time.monotonic() - begun >= when
-        while True:
-            with contextlib.suppress(queue.Empty):
-                line = self.lines.get(timeout=0.005)
-                assert line != "gone", "the process that starts the children has ended"
-                word, _, number = line.partition(" ")
-                pid = int(number) if word == "pid" else pid
-                if word == "ended":
-                    self.lasted = time.monotonic() - (begun or asked)
-                    return int(number)
-                begun = time.monotonic() if line == "begins" else begun
-            if begun and pid and when is not None and due():
-                with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
-                    os.kill(pid, by)
-                when = None
-            assert time.monotonic() - asked < 120.0, "the child does not end"
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        assert self.process.wait(timeout=60) == 0
-        self.listener.join()
-        self.process.stdout.close()
 
 
 @pytest.fixture(scope="module")
@@ -91,28 +34,26 @@ def whole(children: Children, case: str, rows: int, path: Path) -> wf.Run:
     return run
 
 
-def test_killed_at_every_write_of_a_save(children, tmp_path):
-    """The third save of a run replaces files of the second; Adam carries moments and a key."""
+def test_killed_in_every_file_of_a_save(children, tmp_path):
+    """The third save of a run replaces files of the second; Adam carries moments and a key. At every second
+    operation (the writer of store/writer.py dies at each)."""
     expected = whole(children, "Adam", 5, tmp_path)
-    loaded = []
-    for operation in itertools.count():
+    # Five files (rows, final state, carry, the manifest before, the manifest), each: open, write, second half
+    # of the write, fsync, rename, and open, fsync and close of the folder; then the three files of the first
+    # save, whose row has been merged with that of the second.
+    operations = 5 * 8 + 3
+    # The new manifest is in force from its rename on, and not before.
+    turn = 4 * 8 + 5
+    for operation in range(0, operations, 2):
         path = tmp_path / f"killed-{operation}"
-        code = children.run("Adam", 5, folder=str(path), kill=[2, operation])
-        if code == 0:  # the save has fewer operations than that
-            break
-        assert code == KILLED
+        assert children.run("Adam", 5, folder=str(path), kill=[2, operation]) == KILLED
         partial = wf.load(path)
         assert partial.status == "interrupted"
         assert_begins(partial, expected)
-        loaded.append(len(partial.rows))
+        assert len(partial.rows) == (2 if operation < turn else 3)
         assert_same_bits(wf.evolve(**CASES["Adam"].call(5), checkpoint=path), expected)
         assert_same_bits(wf.load(path), expected)
-    # Four files, each: open, write, second half of the write, fsync, rename, and open, fsync and
-    # close of the folder; then the carry and the final state that are no longer listed.
-    assert operation == 4 * 8 + 2
-    # The new manifest is in force from its rename on, and not before.
-    turn = 3 * 8 + 5
-    assert loaded == [2] * turn + [3] * (operation - turn)
+    assert children.run("Adam", 5, folder=str(tmp_path / "alive"), kill=[2, operations]) == 0
 
 
 @pytest.mark.slow

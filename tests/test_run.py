@@ -1,5 +1,7 @@
 """A run on disk is the run in memory."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -274,11 +276,34 @@ def test_replicas_are_kept(tmp_path):
     assert "risk = 2" in repr(loaded)
 
 
-def test_saving_again_replaces_the_run(tmp_path):
-    run_of(STATES["wide"]).save(tmp_path)
-    smaller = wf.Run((), STATES["bias"])
-    assert_same_bits(wf.load(smaller.save(tmp_path)), smaller)
-    assert len(list(tmp_path.iterdir())) == 2  # nothing of the first is left
+def contents(path):
+    return {p.name: p.read_bytes() for p in path.iterdir()}
+
+
+def test_another_run_is_replaced_only_if_told(tmp_path):
+    first, other = run_of(STATES["wide"]), wf.Run((), STATES["bias"])
+    first.save(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    before = contents(tmp_path)
+    changed = replace(first, rows=tuple(replace(row, t=row.t + 1) for row in first.rows))
+    for run in (other, changed, replace(first, provenance={"seed": 1})):
+        with pytest.raises(ValueError, match=r"holds another run\. .*overwrite=True"):
+            run.save(tmp_path)
+    assert contents(tmp_path) == before
+    assert_same_bits(wf.load(other.save(tmp_path, overwrite=True)), other)
+    assert len(list(tmp_path.iterdir())) == 3  # nothing of the first is left; what is not ours stays
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_the_same_run_may_be_saved_again(tmp_path):
+    """As it is, with something added to it, or further on; but what is there must not become less."""
+    run = run_of(STATES["wide"])
+    part = replace(run, rows=run.rows[:1])
+    assert len(run.rows) > 1
+    for one in (part, run, run, replace(run, info={"note": 1})):
+        assert_same_bits(wf.load(one.save(tmp_path)), one)
+    with pytest.raises(ValueError, match="this run at another stage"):
+        part.save(tmp_path)
 
 
 def test_saving_does_not_cost_a_checkpoint(tmp_path):
@@ -288,7 +313,7 @@ def test_saving_does_not_cost_a_checkpoint(tmp_path):
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
     run.save(tmp_path)  # it is there already
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
-    with pytest.raises(ValueError, match="holds the checkpoint of another run"):
+    with pytest.raises(ValueError, match="holds another run"):
         run_of(STATES["bias"]).save(tmp_path)
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 

@@ -39,7 +39,8 @@ from .problems.problem import Problem
 from .problems.tables import read_dataset
 from .problems.targets import hermite, multi_index, polynomial, single_index, teacher
 from .report.comparison import compare
-from .run import Run, load
+from .run import Run
+from .salvage import load
 from .states.family import CNN, MLP, Family
 from .states.grid import GridDensity
 from .states.gridding import on_grid

@@ -16,7 +16,9 @@ from ._checks import path as check_path
 from ._checks import positive
 from ._data import Data
 from .provenance import versions
-from .run import Run, get_run, header, put_rows, put_state, read_record
+from .reading import get_run, read_record
+from .run import Run, header, put_state
+from .segments import extended
 from .store import folder
 from .store.retrying import NO_PLACE, retried
 from .store.schema import is_uniform
@@ -43,15 +45,16 @@ class Checkpoint:
 
 
 class Ledger:
-    """Writes a run piece by piece: saved times are written once and never again, the carry anew.
+    """Writes a run as it goes: saved times in few segments, which are merged now and then, the carry anew.
 
     `prints` are the fingerprints of what the run is made of, by name."""
 
     def __init__(self, checkpoint: Checkpoint, prints: dict[str, str]):
         self.path, self.every = Path(checkpoint.directory), checkpoint.every
         self.prints = prints
-        # (entries of the manifest, saved times in them): one value, for a signal may come any time
-        self.kept: tuple[list[Data], int] = ([], 0)
+        self.segments: list[Data] = []  # entries of the manifest that is in force
+        self.other_observers = False  # than those that the run in the folder was begun with
+        self.trouble = ""  # why the last save failed, if it did
         self.last = time.monotonic()
         self.locks = contextlib.ExitStack()
         self.locked = False
@@ -84,34 +87,64 @@ class Ledger:
     def due(self) -> bool:
         return time.monotonic() - self.last >= self.every
 
+    def save(self, run: Run, carry: PyTree, last: bool = False) -> None:
+        """Write, but do not end the run if that fails (a full disk): `trouble` says why. The last save is
+        tried a few times, as nothing comes after it."""
+        write = lambda: self.write(run, carry)
+        self.trouble = "the save was not finished"
+        try:
+            retried(write) if last else write()
+            self.trouble = ""
+        except (OSError, MemoryError) as error:
+            self.trouble = str(error) or type(error).__name__
+            now = "the previous one, if there is one, is still whole and the run goes on"
+            end = "the run is whole in memory: save it elsewhere, run.save(another_folder)"
+            warnings.warn(f"{self.told(end if last else now)}.", stacklevel=2)
+
+    def told(self, what: str) -> str:
+        """That the last save failed, why, and what now."""
+        return f"The checkpoint in {self.path} could not be written ({self.trouble}); {what}"
+
     def write(self, run: Run, carry: PyTree) -> None:
         """Commit all of `run` and the carry, in one atomic step."""
-        segments, written = self.kept
-        new = run.rows[written:]
         try:
             if not self.locked:
                 self._take()
-            if new:
-                segments = [*segments, put_rows(self.path, f"rows-{written:05d}", new)]
+            segments = extended(self.path, self.segments, run.rows)
             record = header(run, fingerprint=self.prints, segments=segments) | {
                 "final": put_state(self.path, "final", run.final),
                 "carry": folder.put(self.path, "carry", _stored(carry)),
             }
             folder.commit(self.path, record | {"uniform": is_uniform(record)})
-            self.kept = segments, len(run.rows)
+            self.segments = segments
         finally:
             self.last = time.monotonic()  # a full disk is not tried again at every step
 
     def restore(self, carry: PyTree, functions: Data) -> tuple[Run, PyTree] | None:
         """The run in the folder and its carry; None if there is none yet. `carry` is a fresh one,
-        for its structure, `functions` those of the start."""
+        for its structure, `functions` those of the start. Where the newest checkpoint is damaged, it is the
+        one before, if that is whole."""
         if not folder.exists(self.path):
             return None
-        record = read_record(self.path)
+        try:
+            return self._restored(folder.MANIFEST, carry, functions)
+        except folder.DamagedError as damage:
+            try:
+                before = self._restored(folder.PREVIOUS, carry, functions)
+            except (folder.DamagedError, FileNotFoundError):
+                whole = "To get what is still whole: wf.load(folder, salvage=True)."
+                raise type(damage)(f"{damage} No checkpoint before it can be used. {whole}") from damage
+            warnings.warn(f"{damage} The run goes on from the checkpoint before it.", stacklevel=4)
+        folder.revert(self.path)
+        return before
+
+    def _restored(self, name: str, carry: PyTree, functions: Data) -> tuple[Run, PyTree]:
+        record = read_record(self.path, name)
         self._check(record)
         run = get_run(self.path, record, functions)
-        self.kept = record["segments"], len(run.rows)
-        return run, _restored(carry, folder.get(self.path, record.get("carry", {})), self.path)
+        carry = _restored(carry, folder.get(self.path, record.get("carry", {})), self.path)
+        self.segments = [] if self.other_observers else record["segments"]
+        return run, carry
 
     def _check(self, record: Data) -> None:
         saved = record.get("fingerprint", {})
@@ -120,7 +153,9 @@ class Ledger:
             for name, value in self.prints.items()
             if saved.get(name) != value and not _is_unknown(name, saved)
         ]
-        if other:
+        # an observer that raised has been mended: what it sees at saved times is seen anew
+        self.other_observers = other == ["observers"] and _can_be_seen_anew(record)
+        if other and not self.other_observers:
             which = "a run that was saved by hand" if not saved else f"another run: other {', '.join(other)}"
             raise ValueError(
                 f"{self.path} holds {which}. Give this run a folder of its own, or remove that one."
@@ -142,6 +177,12 @@ class Ledger:
 def _is_unknown(name: str, saved: Data) -> bool:
     """Whether this is a setting that a saved run does not know: it comes with another JAX, which is told."""
     return name.startswith(SETTING) and name not in saved
+
+
+def _can_be_seen_anew(record: Data) -> bool:
+    """Whether a run was ended by an exception, and the states at its saved times are there to look at."""
+    raised = "raised" in record["info"] and not record.get("endings")
+    return raised and all(isinstance(e, dict) and e.get("state") is not None for e in record["segments"])
 
 
 def _is_key(leaf: object) -> bool:

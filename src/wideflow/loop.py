@@ -1,6 +1,7 @@
 """The one loop over saved times."""
 
-import inspect
+import contextlib
+import signal
 import sys
 import time
 import warnings
@@ -13,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 from numpy.typing import ArrayLike
 
+from . import signals
 from ._checks import fits, times
 from ._checks import key as check_key
 from ._data import Data
@@ -28,9 +30,8 @@ from .run import Row, Run
 from .states.replicas import replica_keys
 from .states.state import AbstractState
 from .store.records import fingerprint, functions_in
-from .store.retrying import retried
 from .store.settings import settings
-from .watch import Observer, Watcher
+from .watch import Observer, Watcher, observers_by_name
 
 # Seconds that one piece of an interval should take: short enough for Ctrl-C and a live bar.
 _PIECE = (0.1, 0.5)
@@ -100,7 +101,8 @@ def evolve(
     origin = provenance(dynamics, state, key, observers)
     loop = _Loop(dynamics, ts, observers, snapshots, key, state, origin)
     if checkpoint is None:
-        return loop.run(progress)
+        with signals.heeding(signals.BY_HAND) as request:
+            return _told(loop.run(progress), request)
     prints = {
         "problem or dynamics": fingerprint(dynamics, called="dynamics"),
         "start": fingerprint(state, called="state"),
@@ -110,11 +112,11 @@ def evolve(
         **settings(),
     }
     ledger = Ledger(checkpoint, prints)
-    with ledger.lock():
+    with signals.heeding(signals.ENDING) as request, ledger.lock():
         saved = ledger.restore(loop.carry, functions_in(state))
         if saved is not None and saved[0].status != "interrupted":
-            return _warned(saved[0])  # to do it again would end in the same way
-        return loop.kept_in(ledger, saved).run(progress)
+            return _told(saved[0], request)  # to do it again would end in the same way
+        return _told(loop.kept_in(ledger, saved).run(progress), request)
 
 
 class _Loop:
@@ -130,7 +132,6 @@ class _Loop:
         self.told: set[str] = set()
         self.rows: list[Row] = []
         self.info: Data = {}
-        self.trouble: dict[str, str] = {}
         self.ledger: Ledger | None = None
         self.budget = _FIRST
         self.begun, self.before = time.monotonic(), 0.0
@@ -141,8 +142,12 @@ class _Loop:
         if saved is not None:
             run, self.carry = saved
             self.rows, self.current, self.origin = list(run.rows), run.final, run.provenance
-            self.info, self.before = run.info, run.info.get("seconds", 0.0)
+            self.info = {name: value for name, value in run.info.items() if name != "raised"}
+            self.before = run.info.get("seconds", 0.0)
             self.endings = Endings.of(self.replicas, run.endings)
+        if ledger.other_observers:
+            states = [(row, row.state) for row in self.rows if row.state is not None]  # each has one
+            self.rows = [replace(row, observed=self.watcher(row.t, state)) for row, state in states]
         return self
 
     def run(self, progress: bool | None) -> Run:
@@ -156,11 +161,32 @@ class _Loop:
         except KeyboardInterrupt:
             if self.endings.alive.any() and len(self.rows) < len(self.ts):
                 interrupted = self.stopped()
+        except BaseException as error:
+            self.rescue(error)
+            raise
         if interrupted:
             return self.finish("interrupted", interrupted)
         status, message = self.endings.verdict()
         told = " ".join(observer_message(*each) for each in self.info.get(NOT_FINITE, {}).items())
         return self.finish(status, f"{message} {told}".strip())
+
+    def rescue(self, error: BaseException) -> None:
+        """Keep what was reached when something raises, and note with it where the run stands."""
+        place = f"The run stands at t = {self.time():.6g} of {self.ts[-1]:.6g}"
+        raised = f"{type(error).__name__}: {error}"
+        run = self.so_far("interrupted", f"{place}, where it was ended by {raised}")
+        where = (
+            "in the attribute `run` of this exception (evolve(…, checkpoint=folder) would keep it on disk)"
+        )
+        with contextlib.suppress(AttributeError, TypeError):  # an exception with slots
+            error.run = run  # type: ignore[attr-defined]
+        if self.ledger is not None:
+            with contextlib.suppress(Exception):  # must not hide what came first
+                self.ledger.save(replace(run, info=run.info | {"raised": raised}), self.carry, last=True)
+            where = f"in {self.ledger.path}; once this is mended, the same call goes on from there"
+            if self.ledger.trouble:
+                where = f"in the attribute `run` of this exception. {self.ledger.told('save it elsewhere')}"
+        error.add_note(f"{place}. What it reached, {len(self.rows)} of {len(self.ts)} times, is {where}.")
 
     def time(self) -> float:
         """How far the slowest replica has come."""
@@ -173,6 +199,8 @@ class _Loop:
     def reach(self, t: float, update: Callable) -> None:
         """Advance to the saved time t and look."""
         while True:
+            if signals.asked():
+                raise KeyboardInterrupt
             begun = time.monotonic()
             carry, info = self.dynamics.advance(self.carry, t, self.budget)
             info = jax.device_get(info)
@@ -265,7 +293,9 @@ class _Loop:
         self.info |= {NOT_FINITE: told} if told else {}
 
     def stopped(self) -> str:
-        return f"Stopped by hand at t = {self.time():.6g} of {self.ts[-1]:.6g}."
+        by = signals.asked() or signal.SIGINT
+        who = "hand" if by == signal.SIGINT else by.name
+        return f"Stopped by {who} at t = {self.time():.6g} of {self.ts[-1]:.6g}."
 
     def so_far(self, status: Status, message: str) -> Run:
         info = self.info | {"seconds": self.before + time.monotonic() - self.begun}
@@ -275,40 +305,31 @@ class _Loop:
 
     def save_if_due(self) -> None:
         if self.ledger is not None and self.ledger.due():
-            self.save(self.ledger, self.so_far("running", ""))
-
-    def save(self, ledger: Ledger, run: Run, last: bool = False) -> None:
-        """A checkpoint that cannot be written (a full disk) must not end the run. The last one is tried a few
-        times, as nothing comes after it."""
-        write = lambda: ledger.write(run, self.carry)
-        try:
-            retried(write) if last else write()
-            self.trouble = {}
-        except (OSError, MemoryError) as error:
-            self.trouble = {"checkpoint_error": str(error)}
-            now = "the previous one, if there is one, is still whole and the run goes on"
-            end = "the run is whole in memory: save it elsewhere, run.save(another_folder)"
-            warnings.warn(
-                f"The checkpoint in {ledger.path} could not be written ({error}); {end if last else now}.",
-                stacklevel=2,
-            )
+            self.ledger.save(self.so_far("running", ""), self.carry)
 
     def finish(self, status: Status, message: str) -> Run:
         run = self.so_far(status, message)
-        if self.ledger is not None:
-            try:
-                self.save(self.ledger, run, last=True)
-            except KeyboardInterrupt:  # what was computed is not lost to a second Ctrl-C
-                message = f"{message} Stopped by hand in the last save; the checkpoint before it stands."
-                run = replace(run, status="interrupted", message=message.strip())
-        return _warned(replace(run, info=run.info | self.trouble))
+        if self.ledger is None:
+            return run
+        try:
+            self.ledger.save(run, self.carry, last=True)
+        except KeyboardInterrupt:  # what was computed is not lost to a second Ctrl-C
+            message = f"{message} Stopped by hand in the last save; the checkpoint before it stands."
+            return replace(run, status="interrupted", message=message.strip())
+        if self.ledger.trouble:
+            told = self.ledger.told("save the run elsewhere: run.save(another_folder).")
+            message = f"{message} {told}".strip()
+            info = run.info | {"checkpoint_error": self.ledger.trouble}
+            return replace(run, message=message, info=info)
+        return run
 
 
-def _warned(run: Run) -> Run:
+def _told(run: Run, request: signals.Request | None) -> Run:
     if run.status in ("diverged", "stalled"):
-        warnings.warn(f"The run {run.status}. {run.message}", stacklevel=5)
-    elif run.status == "interrupted":  # not a warning: it is what was asked for
-        print(run.message, file=sys.stderr)
+        warnings.warn(f"The run {run.status}. {run.message}", stacklevel=3)
+    elif run.status == "interrupted" and request is not None:  # not a warning: it is what was asked for
+        with contextlib.suppress(OSError):  # the terminal may be what was closed
+            print(run.message, file=sys.stderr)
     return run
 
 
@@ -324,33 +345,6 @@ def _plain(value: object) -> PyTree:
     values = np.asarray(value)
     alike = values.ndim == 0 or (values == values.flat[0]).all()
     return values.flat[0].item() if alike else values.tolist()
-
-
-def observers_by_name(observe: object) -> dict[str, Observer]:
-    """Observers as a dictionary, each checked to be a function of (t, state)."""
-    observe = [observe] if callable(observe) else observe
-    if isinstance(observe, str) or not isinstance(observe, Iterable):
-        raise ValueError(f"observe must be functions of (t, state) by name, {{'name': fn}}, got {observe!r}.")
-    if not isinstance(observe, Mapping):
-        listed = [(getattr(fn, "__name__", None), fn) for fn in observe]
-        twice = [name for i, (name, _) in enumerate(listed) if name in [n for n, _ in listed[:i]]]
-        if twice:
-            raise ValueError(f"Two observers are called {twice[0]!r}; name them: observe={{'name': fn}}.")
-        observe = dict(listed)
-    for name, fn in observe.items():
-        if not callable(fn):
-            raise ValueError(f"observe[{name!r}] must be a function of (t, state), got {fn!r}.")
-        if not isinstance(name, str):
-            raise ValueError(f"Observers have names: observe={{'name': fn}}; {name!r} is none, for {fn!r}.")
-        try:
-            inspect.signature(fn).bind(0.0, None)
-        except TypeError:
-            raise ValueError(f"observe[{name!r}] must take two arguments, (t, state).") from None
-        except ValueError:  # a function without a signature, such as one of NumPy's
-            pass
-        if name in ("risk", "fresh_risk", "fresh_risk_error", "energy", "free_energy"):
-            raise ValueError(f"The name {name!r} is taken; give this observer another one.")
-    return dict(observe)
 
 
 def _check_memory(state: AbstractState, snapshots: int) -> None:

@@ -1,9 +1,9 @@
 """A progress bar with the time left, on a terminal only."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
-@contextmanager
+@contextlib.contextmanager
 def bar(label: str, start: float, end: float, show: bool | None) -> Iterator[Update]:
     """Yields `update(t, risk)`, for a run that goes from `start` to `end` now. `show=None` shows a bar
     only where there is a terminal to see it."""
@@ -39,10 +39,12 @@ def bar(label: str, start: float, end: float, show: bool | None) -> Iterator[Upd
         filled = "█" * int(24 * done)
         known = "" if risk is None else f"  risk {np.mean(np.asarray(risk)):.4g}"
         text = f"{label} {filled:·<24} {done:4.0%}  t = {t:.4g} of {end:.4g}{known}  {left}"
-        print(f"\r{text:<{len(before)}}", end="", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):  # a terminal that was closed must not end the run
+            print(f"\r{text:<{len(before)}}", end="", file=sys.stderr, flush=True)
         before = text
 
     try:
         yield update
     finally:
-        print(file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):
+            print(file=sys.stderr, flush=True)

@@ -1,9 +1,8 @@
-"""The result of a run, and how it is kept on disk."""
+"""The result of a run, and how it is written to disk."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 from jaxtyping import PyTree
@@ -14,39 +13,11 @@ from .endings import Ending, Status
 from .references import REFERENCES
 from .states.state import AbstractState
 from .store import folder
-from .store.records import Functions, decode, encode, plain, revived
+from .store.records import encode, plain
 from .store.retrying import retried
-from .store.schema import (
-    check_fields,
-    check_names,
-    check_rows,
-    check_series,
-    check_uniform,
-    contents,
-    is_finite,
-    is_uniform,
-    located,
-)
+from .store.schema import is_uniform
 
 FORMAT = 2
-_TRIES = 20  # readings of a folder that another process is writing to
-# What a manifest of a run holds; a checkpoint also has its carry and what it was made of.
-_FIELDS = {
-    "format": int,
-    "kind": str,
-    "status": str,
-    "message": str,
-    "info": dict,
-    "provenance": dict,
-    "times": int,
-    "uniform": bool,
-    "final": dict,
-    "segments": list,
-    "carry": dict | None,
-    "replicas": int | None,
-    "endings": dict | None,
-    "fingerprint": dict | None,
-}
 
 
 @dataclass(frozen=True)
@@ -64,7 +35,8 @@ class Run:
 
     `run.t`, `run["risk"]` (every observer by its name), `run.states` (snapshots at `run.t`),
     `run.final`, `run.status` ("ok", "diverged", "stalled", "interrupted"), `run.message` (what to
-    change if the status is not ok), `run.info`, `run.provenance`.
+    change if the status is not ok, and what could not be saved), `run.info` (`checkpoint_error`, if the last
+    checkpoint could not be written), `run.provenance`.
 
     >>> run = wf.evolve(wf.GradientDescent(R, step=0.01), net, ts)
     >>> run.t, run.status, len(run.states), run.final(jnp.ones((2, 3))).shape
@@ -130,7 +102,8 @@ class Run:
         name = self.provenance.get("dynamics", {}).get("name", "run")
         end = f"t = {self.t[-1]:.4g}, risk = {np.nanmean(self['risk'][-1]):.4g}" if self.rows else "empty"
         many = "" if self.replicas is None else f"{self.replicas} replicas, "
-        return f"Run({name}, {self.status}, {many}{len(self.rows)} times, {end})"
+        status = f"{self.status}, not saved" if "checkpoint_error" in self.info else self.status
+        return f"Run({name}, {status}, {many}{len(self.rows)} times, {end})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a table, the risk, and the neurons as they move, if snapshots were kept."""
@@ -142,13 +115,14 @@ class Run:
         """The papers behind the methods that this run used."""
         return [REFERENCES[key] for key in self.provenance.get("sources", [])]
 
-    def save(self, directory: str | Path) -> Path:
-        """Write the run to a folder, all at once; `wf.load(directory)` reads it back. A fault of the disk
-        that passes is tried again; one that stays is a `SaveError`, and the run is still in memory."""
+    def save(self, directory: str | Path, overwrite: bool = False) -> Path:
+        """Write the run to a folder, all at once; `wf.load(directory)` reads it back. A folder that holds
+        another run is refused unless `overwrite`, which replaces it. A fault of the disk that passes is tried
+        again; one that stays is a `SaveError`, and the run is still in memory."""
         path = check_path("Run.save(directory)", directory)
         try:
             with folder.lock(path):
-                if not self._is_checkpointed(path):
+                if overwrite or not self._is_kept(path):
                     retried(lambda: self._write(path))
         except OSError as error:
             raise folder.SaveError(
@@ -163,18 +137,43 @@ class Run:
             "final": put_state(path, "final", self.final),
             "segments": [put_rows(path, "rows-00000", self.rows)] if self.rows else [],
         }
-        folder.commit(path, record | {"uniform": is_uniform(record)})
+        folder.commit(path, record | {"uniform": is_uniform(record)}, generations=1)
 
-    def _is_checkpointed(self, path: Path) -> bool:
-        """Whether `evolve` has kept this very run there already. To write over what it needs to go
-        on would lose it, so the folder of another checkpoint is refused."""
-        record = folder.read(path) if folder.exists(path) else {}
-        if "fingerprint" not in record:
+    def _is_kept(self, path: Path) -> bool:
+        """Whether the checkpoint of this very run is there already, to be left as it is. A folder with
+        another run, or with more of this one, is refused; what was saved of it by hand is replaced."""
+        if not folder.exists(path):
             return False
-        told = ("status", "message", "provenance")
-        if all(header(self)[key] == record[key] for key in told):
-            return True
-        raise ValueError(f"{path} holds the checkpoint of another run. Save this one to another folder.")
+        instead = "Save to another folder, or replace what is there: run.save(folder, overwrite=True)."
+        try:
+            record = folder.read(path)
+            saved = _observed(path, record)
+        except folder.DamagedError as error:
+            raise folder.DamagedError(f"{path} holds a run that is damaged: {error} {instead}") from error
+        if record.get("provenance") != plain(self.provenance) or not _begins(saved, self):
+            raise ValueError(f"{path} holds another run. {instead}")
+        kept = "fingerprint" in record
+        if len(saved["t"]) > len(self.rows) or (kept and record["status"] != self.status):
+            raise ValueError(f"{path} holds this run at another stage. {instead}")
+        return kept
+
+
+def _observed(path: Path, record: Data) -> dict[str, np.ndarray]:
+    """Times and observations that a folder holds, each along the saved times."""
+    parts = [folder.get(path, entry["arrays"]) for entry in record.get("segments", [])]
+    names = [name for name in (parts[0] if parts else ()) if not name.startswith("state/")]
+    empty = {"t": np.zeros(0)}
+    return empty | {name: np.concatenate([part[name] for part in parts]) for name in names}
+
+
+def _begins(saved: dict[str, np.ndarray], run: Run) -> bool:
+    """Whether saved observations and a run are the same as far as both go."""
+    if len(saved["t"]) == 0 or not run.rows:
+        return len(saved["t"]) <= len(run.rows)
+    both = min(len(saved["t"]), len(run.rows))
+    own = {"t": run.t} | {f"observed/{name}": run[name] for name in run}
+    same = lambda one, other: one.dtype == other.dtype and one[:both].tobytes() == other[:both].tobytes()
+    return own.keys() == saved.keys() and all(same(own[name], saved[name]) for name in own)
 
 
 def header(run: Run, **more: object) -> Data:
@@ -208,101 +207,3 @@ def put_rows(path: Path, name: str, rows: tuple[Row, ...]) -> Data:
                 columns.setdefault(key, []).append(value)
         arrays |= {f"state/{key}": np.stack(values) for key, values in columns.items()}
     return {"state": structure, "arrays": folder.put(path, name, arrays)}
-
-
-def get_state(path: Path, entry: object, functions: Functions | None = None, finite: bool = False) -> PyTree:
-    """Read what `put_state` wrote."""
-    structure, arrays = contents(path, "final", entry)
-    check_names(path, "final", structure, arrays, finite)
-    return located(path, lambda: decode(structure, arrays, functions, "final"))
-
-
-def get_rows(
-    path: Path, entry: object, functions: Functions | None = None, ended_well: bool = False
-) -> list[Row]:
-    """Read what `put_rows` wrote."""
-    structure, arrays = contents(path, "segments", entry)
-    t, observed, columns = check_rows(path, arrays, ended_well)
-    check_names(path, "segments", structure, columns, ended_well and is_finite(observed["risk"]))
-    at = lambda group, i: {key: np.asarray(value[i]) for key, value in group.items()}
-    state = lambda i: decode(structure, at(columns, i), functions, "segments.state")
-    kept = structure is not None
-    return [
-        Row(float(t[i]), at(observed, i), located(path, lambda i=i: state(i)) if kept else None)
-        for i in range(len(t))
-    ]
-
-
-def load(directory: str | Path, functions: dict[str, Callable] | None = None) -> Run:
-    """The run saved in a folder. A run of your own functions (a custom neuron or activation) needs
-    them again before its states can be evaluated: `functions={"name": fn}`, or `wf.register("name", fn)`.
-    What is not as it was written, or does not fit together, is a `DamagedError`.
-
-    >>> folder = wf.evolve(wf.GradientDescent(R, step=0.01), net, ts).save("run")
-    >>> wf.load(folder)["risk"].shape
-    (3,)"""
-    path = check_path("load(directory)", directory)
-    record = read_record(path)
-    for _ in range(_TRIES):
-        try:
-            return get_run(path, record, functions)
-        except folder.DamagedError:
-            # a run that goes on in another process has put a newer checkpoint there meanwhile
-            before, record = record, read_record(path)
-            if record == before:
-                raise
-    raise folder.DamagedError(f"{path} changes faster than it can be read; try again.")
-
-
-def get_run(path: Path, record: Data, functions: Functions | None = None) -> Run:
-    """Read what a manifest lists, all of it checked."""
-    if "carry" in record:
-        folder.verified(path, record["carry"])  # not needed here, but damage is told at once
-    ended_well = record["status"] == "ok"
-    rows = [row for entry in record["segments"] for row in get_rows(path, entry, functions, ended_well)]
-    check_series(path, rows, record["times"])
-    finite = ended_well and all(is_finite(row.observed["risk"]) for row in rows[-1:])
-    final = get_state(path, record["final"], functions, finite)
-    status: Status = "interrupted" if record["status"] == "running" else record["status"]
-    check_uniform(path, record)
-    info = located(path, lambda: revived(record["info"]))
-    check_fields(path, {"seconds": info.get("seconds", 0.0)}, {"seconds": int | float})
-    replicas, endings = record.get("replicas"), _endings(path, record)
-    return Run(tuple(rows), final, status, record["message"], info, record["provenance"], replicas, endings)
-
-
-def _endings(path: Path, record: Data) -> dict[int, Ending]:
-    """How single replicas ended, by their number."""
-    replicas, endings = record.get("replicas"), record.get("endings")
-    if (replicas is None) != (endings is None):
-        raise folder.DamagedError(f"{path / folder.MANIFEST}: 'replicas' and 'endings' come together.")
-    ended = {}
-    for number, entry in (endings or {}).items():
-        good = (
-            number.isdigit() and int(number) < (replicas or 0) and isinstance(entry, list) and len(entry) == 3
-        )
-        if (
-            not good
-            or entry[0] not in get_args(Status)
-            or type(entry[1]) is not str
-            or type(entry[2]) is not int
-        ):
-            raise folder.DamagedError(
-                f"{path / folder.MANIFEST}: 'endings' holds {number!r}: {str(entry)[:80]}."
-            )
-        ended[int(number)] = Ending(*entry)
-    return ended
-
-
-def read_record(path: Path) -> Data:
-    """The manifest of a saved run, checked for kind, format and fields."""
-    record = folder.read(path)
-    if record.get("kind") != "run" or record.get("format") != FORMAT:
-        raise folder.DamagedError(
-            f"{path / folder.MANIFEST} holds a {record.get('kind')!r} of format {record.get('format')!r}; "
-            f"this version reads runs of format {FORMAT}."
-        )
-    check_fields(path, record, _FIELDS)
-    if record["status"] not in get_args(Status):
-        raise folder.DamagedError(f"{path / folder.MANIFEST}: the status {record['status']!r} is none.")
-    return record

@@ -1,6 +1,7 @@
 """What is observed of a state at a saved time."""
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 
 import equinox as eqx
 import jax
@@ -67,3 +68,30 @@ def to_host(value: object) -> np.ndarray:
     if array.dtype.kind not in "fiub":
         raise ValueError(f"An observer must return numbers, got dtype {array.dtype}.")
     return array
+
+
+def observers_by_name(observe: object) -> dict[str, Observer]:
+    """Observers as a dictionary, each checked to be a function of (t, state)."""
+    observe = [observe] if callable(observe) else observe
+    if isinstance(observe, str) or not isinstance(observe, Iterable):
+        raise ValueError(f"observe must be functions of (t, state) by name, {{'name': fn}}, got {observe!r}.")
+    if not isinstance(observe, Mapping):
+        listed = [(getattr(fn, "__name__", None), fn) for fn in observe]
+        twice = [name for i, (name, _) in enumerate(listed) if name in [n for n, _ in listed[:i]]]
+        if twice:
+            raise ValueError(f"Two observers are called {twice[0]!r}; name them: observe={{'name': fn}}.")
+        observe = dict(listed)
+    for name, fn in observe.items():
+        if not callable(fn):
+            raise ValueError(f"observe[{name!r}] must be a function of (t, state), got {fn!r}.")
+        if not isinstance(name, str):
+            raise ValueError(f"Observers have names: observe={{'name': fn}}; {name!r} is none, for {fn!r}.")
+        try:
+            inspect.signature(fn).bind(0.0, None)
+        except TypeError:
+            raise ValueError(f"observe[{name!r}] must take two arguments, (t, state).") from None
+        except ValueError:  # a function without a signature, such as one of NumPy's
+            pass
+        if name in ("risk", "fresh_risk", "fresh_risk_error", "energy", "free_energy"):
+            raise ValueError(f"The name {name!r} is taken; give this observer another one.")
+    return dict(observe)

@@ -1,5 +1,6 @@
 """The command in a process of its own that writes a checkpoint after each piece, so that it can be stopped
-between two of them. Every ten seconds, as it is, a short run would have none."""
+between two of them. Every ten seconds, as it is, a short run would have none. With STOP="15:30" it writes
+none on the way, and sends itself signal 15 at the 30th saved time."""
 
 import os
 import resource
@@ -17,5 +18,17 @@ if __name__ == "__main__":
     from wideflow.study import perform
 
     perform.EVERY = 0.0
+    if stop := os.environ.get("STOP"):
+        from wideflow import loop
+
+        number, at = map(int, stop.split(":"))
+        perform.EVERY, save_if_due = 1e9, loop._Loop.save_if_due
+
+        def stopping(self):
+            if len(self.rows) == at:
+                os.kill(os.getpid(), number)
+            save_if_due(self)
+
+        loop._Loop.save_if_due = stopping
     sys.argv[0] = "wideflow"
     main()

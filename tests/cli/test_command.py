@@ -16,7 +16,7 @@ from wideflow.cli import console
 from wideflow.cli import run as run_module
 from wideflow.cli.app import app
 from wideflow.experiments import catalogue
-from wideflow.run import load
+from wideflow.salvage import load
 from wideflow.spec.reading import read
 
 DIVERGES = ["problem.neuron=square", "dynamics.gd.step=5", "times.end=500"]

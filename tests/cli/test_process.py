@@ -13,7 +13,7 @@ import pytest
 
 from cli.specs import LONG, TINY
 from store.cases import assert_same_bits
-from wideflow.run import load
+from wideflow.salvage import load
 from wideflow.store import folder
 
 CHILD = Path(__file__).parent / "child.py"
@@ -28,9 +28,9 @@ def work(tmp_path_factory):
     return path
 
 
-def started(work, *args, warm=False, text=None, largest=0):
+def started(work, *args, warm=False, text=None, largest=0, stop=""):
     """The process. One that may be killed reads the cache, but must not leave half an entry there. Where a
-    file would become larger than `largest` bytes, the system refuses it."""
+    file would become larger than `largest` bytes, the system refuses it. For `stop` see `child.py`."""
     least = "0" if warm else "1e9"
     env = os.environ | {
         "JAX_COMPILATION_CACHE_DIR": str(work / "cache"),
@@ -38,6 +38,7 @@ def started(work, *args, warm=False, text=None, largest=0):
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         "OPENBLAS_NUM_THREADS": "1",
         "LARGEST_FILE": str(largest),
+        "STOP": stop,
     }
     pipe = subprocess.PIPE
     given = {"stdin": pipe if text is not None else subprocess.DEVNULL, "stdout": pipe, "stderr": pipe}
@@ -82,6 +83,13 @@ def test_killed_stopped_and_gone_on_it_comes_to_the_same_bits(work, whole):
     assert error == "Stopped. To go on: wideflow run long.toml --out cut --resume\n"
     second = len(load(run).rows)
     assert first < second < len(whole.rows)
+
+    # A signal of a queue or a closed terminal, and no checkpoint on the way: all is saved because of it.
+    at = second + 5
+    code, out, error = ended(started(work, *again, "--resume", stop=f"{int(signal.SIGTERM)}:{at}"))
+    assert (code, out) == (128 + signal.SIGTERM, "")
+    assert error == "Stopped. To go on: wideflow run long.toml --out cut --resume\n"
+    assert len(load(run).rows) == at < len(whole.rows)
 
     code, out, error = ended(started(work, *again, "--resume", "--json"))
     assert (code, error) == (0, "")

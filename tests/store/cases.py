@@ -80,6 +80,12 @@ CASES = {
 LONG = Case("long", lambda: wf.Langevin(_data(), 0.02, beta=50.0, decay=0.1), 24.0)
 
 
+def limit_call() -> dict[str, Any]:
+    """The arguments of a `limit` of a few levels."""
+    problem = wf.Problem(x=wf.Gaussian(10), target=wf.single_index("erf"), neuron=wf.Neuron("erf"))
+    return {"problem": problem, "start": wf.init(problem), "ts": [0.0, 1.0], "tol": 1e-3}
+
+
 def assert_same_bits(one: wf.Run, other: wf.Run) -> None:
     """Times, observations, snapshots, final state: every number to its last bit."""
     assert one.status == other.status

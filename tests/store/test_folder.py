@@ -48,9 +48,9 @@ def test_a_writer_killed_at_every_operation(tmp_path):
     versions = json.loads(done.stdout)
     assert versions == sorted(versions)
     assert set(versions) == {-1, 0, 1, 2}
-    # Three versions of three files with 8 operations each (see test_resume.py), the fsync of three
-    # new folders' names with 3 each, and two carries to remove.
-    assert len(versions) == 3 * 3 * 8 + 3 * 3 + 2
+    # Three versions of three files with 8 operations each (see test_resume.py), the manifest before in two of
+    # them, the fsync of three new folders' names with 3 each, and the carry of the first to remove.
+    assert len(versions) == (3 * 3 + 2) * 8 + 3 * 3 + 1
 
 
 def test_a_file_is_on_the_disk_before_anything_names_it(saved, monkeypatch):
@@ -67,16 +67,14 @@ def test_a_file_is_on_the_disk_before_anything_names_it(saved, monkeypatch):
     )
     record["carry"] = folder.put(saved, "carry", {"new": np.arange(3)})
     folder.commit(saved, record)
-    temporary = f"manifest.json.{os.getpid()}.tmp"
-    assert log == [
-        ("fsync", "carry"),
-        ("rename", "carry"),
-        ("fsync", "saved"),
-        ("fsync", temporary),
-        ("rename", "manifest.json"),
-        ("fsync", "saved"),
-        ("unlink", "carry"),
-    ]
+    names = ["carry", "manifest.previous.json", "manifest.json"]
+    temporary = lambda name: name if name == "carry" else f"{name}.{os.getpid()}.tmp"
+    in_order = [step for n in names for step in (("fsync", temporary(n)), ("rename", n), ("fsync", "saved"))]
+    assert log == in_order  # the carry of the generation before stays
+    log.clear()
+    record["carry"] = folder.put(saved, "carry", {"newer": np.arange(3)})
+    folder.commit(saved, record)
+    assert log == [*in_order, ("unlink", "carry")]
 
 
 @pytest.mark.slow
@@ -250,7 +248,7 @@ def test_reading_while_another_process_writes(saved, monkeypatch):
                 "final": run_module.put_state(saved, "final", newer.final),
                 "segments": [run_module.put_rows(saved, "rows-00000", newer.rows)],
             }
-            folder.commit(saved, record | {"uniform": True})
+            folder.commit(saved, record | {"uniform": True}, generations=1)
         return verified(*args)
 
     monkeypatch.setattr(folder, "verified", late)

@@ -71,10 +71,10 @@ def main(module: str, directory: str) -> None:
         rows = folder.read(path)["rows"] if version >= 0 else []
         for number in range(version + 1, VERSIONS):
             rows = write(folder, path, number, rows)
-        last = folder.read(path)
-        listed = [entry["file"] for entry in [*last["rows"], last["carry"]]]
+        names = ("manifest.json", "manifest.previous.json")
+        listed = {file for name in names for file in folder.files(folder.read(path, name))}
         if version < VERSIONS - 1:
-            assert sorted(os.listdir(path)) == sorted([*listed, "manifest.json"])
+            assert sorted(os.listdir(path)) == sorted([*listed, *names])
     print(json.dumps(versions))
 
 

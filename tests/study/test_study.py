@@ -12,7 +12,7 @@ import pytest
 from store.cases import assert_same_bits
 from study.specs import SMALL, spec, study
 from wideflow.observables import label
-from wideflow.run import load
+from wideflow.salvage import load
 from wideflow.spec.reading import read
 from wideflow.store import folder, retrying
 from wideflow.study import study as study_module

@@ -16,7 +16,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 good, 1 a claim did not hold, 2 bad input, 3 diverged or stalled, 4 computed but "
-    "not saved (a full disk), 130 interrupted.",
+    "not saved (a full disk), 130 interrupted (143 by SIGTERM, 129 by SIGHUP).",
 )
 
 SpecArgument = Annotated[

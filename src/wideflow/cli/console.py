@@ -1,13 +1,15 @@
 """What the command says, and where: words on a terminal, JSON when asked for, errors on standard error."""
 
+import contextlib
 import json
 import math
 import os
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
+from .. import signals
 from .._data import Data
 
 GOOD, FAILED, BAD_INPUT, DIVERGED, UNSAVED, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -80,22 +82,39 @@ _farewell: Data = {"words": "Stopped.", "data": None}
 
 
 def if_stopped(words: str, data: object = None) -> None:
-    """What to say when Ctrl-C ends the command from now on: on standard error, and data as JSON."""
+    """What to say when a signal ends the command from now on: on standard error, and data as JSON."""
     _farewell.update(words=words, data=data)
 
 
 def leave_when_stopped() -> None:
-    """Let Ctrl-C end the process at once: an exception thrown into code that is being compiled may be lost,
-    or crash. What is on the disk is whole at any time. Where Ctrl-C is ignored it stays so."""
+    """Let Ctrl-C, SIGTERM and SIGHUP end the process at once: an exception thrown into code that is being
+    compiled may be lost, or crash. What is on the disk is whole at any time. Signals that are ignored (Ctrl-C
+    in the background, SIGHUP under nohup) stay so."""
+    for number in signals.ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
 
-    def stop(*_: object) -> None:
-        os.write(2, f"{_farewell['words']}\n".encode())  # print may be what was interrupted
-        if _farewell["data"] is not None:
-            os.write(1, f"{json.dumps(_farewell['data'], indent=1)}\n".encode())
-        os._exit(INTERRUPTED)
 
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, stop)
+def _stop(number: int, frame: object) -> NoReturn:
+    """Say goodbye and end: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP, as shells have it."""
+    words = [(2, f"{_farewell['words']}\n")]
+    if _farewell["data"] is not None:
+        words.append((1, f"{json.dumps(_farewell['data'], indent=1)}\n"))
+    for descriptor, text in words:
+        with contextlib.suppress(OSError):  # the terminal may be what was closed
+            os.write(descriptor, text.encode())  # print may be what was interrupted
+    os._exit(128 + number)
+
+
+@contextlib.contextmanager
+def stopping_softly() -> Iterator[None]:
+    """Within, the first signal lets what runs come to the end of its piece and be saved; then the command
+    ends as it does elsewhere. A second signal ends it at once."""
+    with signals.heeding(signals.ENDING, own=_stop, deliver=False) as request:
+        yield
+    if request is not None and request.signal is not None:
+        sys.stdout.flush()
+        _stop(request.signal, None)
 
 
 def leave(code: int) -> NoReturn:

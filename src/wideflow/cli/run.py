@@ -16,6 +16,7 @@ from .console import (
     leave,
     on_terminal,
     refuse,
+    stopping_softly,
     table,
     tell,
 )
@@ -64,7 +65,8 @@ def _run_study(study: Any, place: Any, again: str, json_too: bool) -> Any:
         tell(f"[{i + 1}/{total}] {case.label}")
 
     try:
-        return run_study(study, place, say=told)
+        with stopping_softly():
+            return run_study(study, place, say=told)
     except KeyboardInterrupt:
         return None
     except (InUseError, ValueError, MemoryError) as error:  # a checkpoint of other data, say

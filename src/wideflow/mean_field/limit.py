@@ -1,11 +1,13 @@
 """The mean-field limit to many digits: characteristics from Gauss nodes, refined until a tolerance holds."""
 
 import math
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -13,22 +15,25 @@ import numpy as np
 from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
+from .. import signals
 from .._checks import count, positive, times
+from ..checkpoint import Checkpoint, Ledger
 from ..functionals.base import AbstractFunctional, is_functional
 from ..functionals.penalties import Moment
-from ..loop import Observer, observers_by_name
 from ..problems.problem import Problem, is_problem
 from ..problems.symmetry import NoSymmetryError
 from ..run import Row, Run
 from ..states.starts import Law, is_law
-from ..store.records import describe
-from ..watch import to_host
+from ..store.records import describe, fingerprint, functions_in
+from ..store.settings import settings
+from ..watch import Observer, observers_by_name, to_host
 from .precision import double, single
 from .refinement import LEVELS, refined
 from .resolution import first_resolution
-from .solver import WORK, Solver
+from .solver import WORK, Solver, StoppedError
 
 _LEAST = 1e-13  # of a tolerance
+LEVELS_FOLDER = "levels"  # inside that of a checkpoint, as long as the limit is not finished
 
 
 def limit(
@@ -42,6 +47,7 @@ def limit(
     observe: Mapping[str, Observer] | Iterable[Observer] = (),
     probes: int = 0,
     work: float = WORK,
+    checkpoint: Checkpoint | str | Path | None = None,
     progress: bool | None = None,
 ) -> Run:
     """∂tρ = ∇·(ρ∇Ψ(θ; ρ)), the infinite-width, infinite-sample gradient flow, with the risk to the absolute
@@ -59,6 +65,10 @@ def limit(
     - `alpha`, `penalty`: scale of the network, and a functional to add to the risk (λ·SecondMoment()).
     - `probes`: so many low-discrepancy points of the start are carried along without weight, for
       pictures of the moving density (`wf.diagnostics.density(…, probes=True)`).
+    - `checkpoint`: a folder. Levels that are done are kept there; killed, the same call goes on from them to
+      the same bits, and a limit that is finished is returned at once. Another limit's folder is refused.
+
+    Interrupted (Ctrl-C), it returns the best level so far with that status, its error in `run.info["error"]`.
 
     It computes in float64, whatever JAX is set to (states come back as JAX is set, observations in
     float64). `run.info["resolution"]` has the orders of the start's rules by part, of E over x, of the mean
@@ -84,7 +94,7 @@ def limit(
     if tol < _LEAST:
         raise ValueError(f"limit(tol) must be {_LEAST:.1e} or more, as a risk is rounded, got {tol:g}.")
     observers = observers_by_name(observe)
-    narrow, begun = jnp.result_type(float) == jnp.float32, time.monotonic()
+    narrow = jnp.result_type(float) == jnp.float32
     own, law = _coordinates(problem, start)
     if own is not problem and any(isinstance(term, Moment) for term in _terms(penalty)):
         raise ValueError(
@@ -92,38 +102,106 @@ def limit(
             "Moment that is not known. Give limit a problem.reduced(), and a Moment of its (a, s, r)."
         )
     show = sys.stderr.isatty() if progress is None else progress
-    with jax.enable_x64(True) if narrow else nullcontext():
-        solve = Solver(double(own), double(law), asked, alpha, penalty, show, work)
-        run, error, finest = refined(solve, first_resolution(law, tol), tol)
-        if probes and run.status == "ok":
-            run = solve(finest, probes)
-        run = _seen(run, asked, observers)
-    found = {
-        "error": error,
-        "resolution": {name: finest.order(name) for name in finest.dimensions()},
-        "expectation": f"Gauss quadrature of order {finest.x}",
-        "expectation_error": error,
-        "seconds": time.monotonic() - begun,
-    }
-    made = {"dynamics": run.provenance["dynamics"] | {"name": "limit", "tol": tol}}
-    made["observers"] = {name: describe(fn) for name, fn in observers.items()}
-    made["sources"] = ["mei2018", *run.provenance["sources"]]
-    run = replace(run, info=run.info | found, provenance=run.provenance | made)
-    if run.status == "ok" and not error <= tol:
-        run = replace(run, status="stalled", message=_stalled(error, tol, work))
-    return _single(run) if narrow else run
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        checkpoint = Checkpoint(checkpoint)
+    asks = _Question(own, law, asked, tol, alpha, penalty, observers, probes, work)
+    with signals.heeding(signals.BY_HAND if checkpoint is None else signals.ENDING) as request:
+        run = asks.answer(show, narrow) if checkpoint is None else asks.kept(checkpoint, show, narrow)
+    if run.status == "interrupted" and request is not None:
+        print(run.message, file=sys.stderr)
+    return run
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What a limit is asked for, in the coordinates in which it is computed."""
+
+    problem: Problem
+    law: Law
+    ts: np.ndarray
+    tol: float
+    alpha: float
+    penalty: AbstractFunctional | None
+    observers: dict[str, Observer]
+    probes: int
+    work: float
+
+    def prints(self) -> dict[str, str]:
+        """Fingerprints of all that the answer depends on, by name."""
+        return {
+            "problem": fingerprint(self.problem, called="problem"),
+            "start": fingerprint(self.law, called="start"),
+            "times": fingerprint(self.ts),
+            "tolerance or work": fingerprint(self.tol, self.work),
+            "alpha or penalty": fingerprint(self.alpha, self.penalty, called="penalty"),
+            "probes": fingerprint(self.probes),
+            "observers": fingerprint(self.observers, called="observe"),
+            **settings(),
+        }
+
+    def kept(self, checkpoint: Checkpoint, show: bool, narrow: bool) -> Run:
+        """The answer in the folder, or computed on from the levels that are there."""
+        ledger = Ledger(checkpoint, self.prints())
+        levels = Path(checkpoint.directory) / LEVELS_FOLDER
+        with ledger.lock():
+            saved = ledger.restore((), functions_in(self.law))
+            if saved is not None and saved[0].status != "interrupted":
+                return saved[0]
+            ledger.segments = []  # of the best level so far: what comes has other states
+            run = self.answer(show, narrow, Checkpoint(levels, checkpoint.every))
+            ledger.save(run, (), last=True)
+            if ledger.trouble:
+                told = ledger.told("save the run elsewhere: run.save(another_folder).")
+                info = run.info | {"checkpoint_error": ledger.trouble}
+                return replace(run, message=f"{run.message} {told}".strip(), info=info)
+            if run.status != "interrupted":
+                shutil.rmtree(levels, ignore_errors=True)
+        return run
+
+    def answer(self, show: bool, narrow: bool, levels: Checkpoint | None = None) -> Run:
+        """The limit, with what it took and how well it is known; `narrow` if states are to be float32."""
+        begun, tol = time.monotonic(), self.tol
+        with jax.enable_x64(True) if narrow else nullcontext():
+            problem, law = double(self.problem), double(self.law)
+            solve = Solver(problem, law, self.ts, self.alpha, self.penalty, show, self.work, levels)
+            run, error, finest = refined(solve, first_resolution(self.law, tol), tol)
+            if self.probes and run.status == "ok":
+                try:
+                    run = solve(finest, self.probes)
+                except StoppedError as stopped:
+                    run = replace(run, status="interrupted", message=stopped.run.message)
+            run = _seen(run, self.ts, self.observers)
+        facts = {
+            "error": error,
+            "resolution": {name: finest.order(name) for name in finest.dimensions()},
+            "expectation": f"Gauss quadrature of order {finest.x}",
+            "expectation_error": error,
+            "seconds": time.monotonic() - begun,
+        }
+        origin = {"dynamics": run.provenance["dynamics"] | {"name": "limit", "tol": tol}}
+        origin["observers"] = {name: describe(fn) for name, fn in self.observers.items()}
+        origin["sources"] = ["mei2018", *run.provenance["sources"]]
+        run = replace(run, info=run.info | facts, provenance=run.provenance | origin)
+        if run.status == "ok" and not error <= tol:
+            run = replace(run, status="stalled", message=_stalled(error, tol, self.work))
+        elif run.status == "interrupted":
+            run = replace(run, message=f"{run.message} The limit is known {_known(error)}.")
+        return _single(run) if narrow else run
 
 
 def _terms(penalty: AbstractFunctional | None) -> list[PyTree]:
     return jax.tree.leaves(penalty, is_leaf=lambda term: isinstance(term, Moment))
 
 
+def _known(error: float) -> str:
+    return f"to {error:.2g}" if math.isfinite(error) else "at one resolution only, so with no error"
+
+
 def _stalled(error: float, tol: float, work: float) -> str:
-    known = f"to {error:.2g}" if math.isfinite(error) else "at one resolution only, so with no error"
     return (
-        f"The limit is known {known}, not to tol = {tol:g}: the next level would take more work than allowed "
-        f"({work:g} evaluations for a velocity, see limit(…, work=…)), or {LEVELS} levels were not enough. "
-        "Ask for less, or take start.reduced().points(n) and wf.GradientFlow."
+        f"The limit is known {_known(error)}, not to tol = {tol:g}: the next level would take more work than "
+        f"allowed ({work:g} evaluations for a velocity, see limit(…, work=…)), or {LEVELS} levels were not "
+        "enough. Ask for less, or take start.reduced().points(n) and wf.GradientFlow."
     )
 
 

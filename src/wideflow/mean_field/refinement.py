@@ -1,12 +1,15 @@
 """Resolutions refined until two levels agree."""
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from ..run import Run
 from .resolution import Resolution
-from .solver import Solver
+from .solver import Solver, StoppedError
 from .splitting import part_to_split, split
 
 LEVELS = 8
@@ -16,24 +19,46 @@ _SAFETY = 3.0  # on the errors of E over x and of the mean in a neuron, not foll
 _SCALE = 0.1  # errors are taken to fall like _SCALE · exp(−κ order): that of a rule with no node at all
 
 
-def refined(solve: Solver, first: Resolution, tol: float) -> tuple[Run, float, Resolution]:
-    """Levels until one and the next finer differ by tol at most; (run, its error, its resolution).
+class Level(NamedTuple):
+    """A solution of the limit, the estimated error of its risk, and its resolution."""
+
+    run: Run
+    error: float
+    resolution: Resolution
+
+
+def refined(solve: Solver, first: Resolution, tol: float) -> Level:
+    """The first level that differs from the next coarser one by `tol` at most, or the last that the work
+    allows. Interrupted, it is the best so far, with that status."""
+    levels: list[Level] = []
+    try:
+        for level in _levels(solve, first, tol):
+            levels[:] = [level]  # those before are not needed
+    except StoppedError as stopped:
+        best = levels[0] if levels else Level(stopped.run, math.inf, first)
+        return best._replace(run=replace(best.run, status="interrupted", message=stopped.run.message))
+    return levels[0]
+
+
+def _levels(solve: Solver, first: Resolution, tol: float) -> Iterator[Level]:
+    """Levels until one and the next finer differ by tol at most, each better than the one before.
 
     They are compared along the whole trajectory. A level refines the nodes of the start and the time steps.
-    The error that is returned is that of the coarser of the last two, so it is on the safe side, and what
+    The error that is told is that of the coarser of the last two, so it is on the safe side, and what
     the control of the steps lets pass. The orders of E over x and of the mean inside the neuron are the same
     in both; their error is looked at apart, at the states of the run. A start of one coordinate is cut into
     panels, which see where neurons go different ways."""
     moving = [name for name in (*first.nodes, "time") if name not in solve.fixed]
     still = [name for name in ("x", "u") if name not in solve.fixed]
     base = solve(first)
+    yield Level(base, math.inf, first)
     if base.status != "ok":
-        return base, math.inf, first
+        return
     part = part_to_split(solve)
     check = _predicted(solve, first, base, tol, [name for name in moving if name != part], still)
     check = check.with_order("time", min(check.rtol, tol / max(_of_one_step(base, 1.0), 1.0)))
     check = check if part is None else split(solve, part, check, tol)
-    run, error, resolution, before, growth = base, math.inf, first, None, _FINER
+    before, growth = None, _FINER
     for level in range(LEVELS):
         finer = check.scaled(moving, growth)
         if solve.cost(finer) > solve.work:
@@ -41,18 +66,19 @@ def refined(solve: Solver, first: Resolution, tol: float) -> tuple[Run, float, R
         before = solve(check, like=finer) if before is None else before
         after = solve(finer)
         if after.status != "ok":
-            return after, math.inf, finer
+            yield Level(after, math.inf, finer)
+            return
         inner = {n: _SAFETY * solve.static_gap(after, finer, finer.scaled([n], _GROWTH)) for n in still}
         gap, stepping = _gap(after, before), _of_one_step(after, finer.rtol)
-        run, resolution, error = after, finer, gap + stepping + sum(inner.values()) + 1e-15
+        error = gap + stepping + sum(inner.values()) + 1e-15
         solve.say(f"level {level + 1}", finer, error)
+        yield Level(after, error, finer)
         if error <= tol:
             break
         coarse = [name for name in still if inner[name] > 0.2 * tol]
         enough = coarse and gap < 0.5 * tol  # of the start and the steps: then those of x and u alone
         check, before = (check if enough else finer).scaled(coarse, _GROWTH), None if coarse else after
         growth = _FINER if gap < 30 * tol else 2.0
-    return run, error, resolution
 
 
 def _predicted(

@@ -3,6 +3,7 @@
 import math
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import equinox as eqx
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from ..checkpoint import Checkpoint
 from ..dynamics.flow import GradientFlow
 from ..functionals.base import AbstractFunctional
 from ..functionals.expectations import Quadrature
@@ -40,10 +42,20 @@ def compared_times(ts: Float[np.ndarray, " k"]) -> Float[np.ndarray, " l"]:
     return np.unique(np.concatenate([[0.0], ts, extra]))
 
 
-class Solver:
-    """Solves at a resolution."""
+class StoppedError(Exception):
+    """A solution was interrupted; `run` is what it had reached."""
 
-    def __init__(self, problem, law, ts, alpha, penalty, show, work):
+    def __init__(self, run: Run):
+        super().__init__(run.message)
+        self.run = run
+
+
+class Solver:
+    """Solves at a resolution. With a checkpoint the solutions are kept in folders, numbered as they come: the
+    same questions in the same order are then answered from there."""
+
+    def __init__(self, problem, law, ts, alpha, penalty, show, work, checkpoint: Checkpoint | None = None):
+        self.checkpoint, self.solved = checkpoint, 0
         self.problem, self.law, self.alpha, self.work = problem, law, alpha, work
         self.ts, self.penalty, self.show = compared_times(ts), penalty, show
         self.sizes: dict[int, float] = {}
@@ -115,7 +127,18 @@ class Solver:
         if self.penalty is not None:
             functional = functional + self.penalty
         flow = GradientFlow(functional, rtol=resolution.rtol, solver=_method(resolution.rtol))
-        return _cut(evolve(flow, particles, self.ts, progress=False), size)
+        run = _cut(evolve(flow, particles, self.ts, progress=False, checkpoint=self._next()), size)
+        if run.status == "interrupted":
+            raise StoppedError(run)
+        return run
+
+    def _next(self) -> Checkpoint | None:
+        """The place of the next solution."""
+        if self.checkpoint is None:
+            return None
+        place = Path(self.checkpoint.directory) / f"{self.solved:03d}"
+        self.solved += 1
+        return Checkpoint(place, self.checkpoint.every)
 
 
 def _least(level: Resolution) -> float:

@@ -3,6 +3,8 @@
 A folder holds `manifest.json` and files of arrays named by their content. The manifest lists each
 file with its hash and carries a hash of itself, so a folder is always one whole state: a writer
 that dies leaves the previous manifest and its files in force; a damaged byte is found on reading.
+A folder that is written again and again keeps the generation before the newest beside it, in
+`manifest.previous.json` and the files that it lists: should the newest be damaged, that one is whole.
 """
 
 import contextlib
@@ -25,9 +27,9 @@ from .arrays import unpacked
 from .bounds import TEXT, advice, machine, memory, parsed
 from .opening import DamagedError, content
 
-MANIFEST = "manifest.json"
+MANIFEST, PREVIOUS = "manifest.json", "manifest.previous.json"
 # What `commit` may remove: its own files and its own temporary ones, nothing that a user put there.
-_OURS = re.compile(r"(.+-[0-9a-f]{16}\.npz|manifest\.json)(\.\d+\.tmp)?")
+_OURS = re.compile(r"(.+-[0-9a-f]{16}\.npz|manifest(\.previous)?\.json)(\.\d+\.tmp)?")
 _FILE = re.compile(r"[^/\\]+-[0-9a-f]{16}\.npz")
 
 # The hash is of the bytes as they stand, so no other JSON writer has to agree on them.
@@ -52,8 +54,8 @@ class InUseError(RuntimeError):
 
 
 def exists(folder: Path) -> bool:
-    """Whether the folder holds a manifest."""
-    return (Path(folder) / MANIFEST).exists()
+    """Whether the folder holds a manifest, be it the previous one only."""
+    return any((Path(folder) / name).exists() for name in (MANIFEST, PREVIOUS))
 
 
 @contextlib.contextmanager
@@ -153,32 +155,82 @@ def _room(entry: Entry) -> int:
     return room
 
 
-def commit(folder: Path, record: Data) -> None:
-    """Make `record` the folder's manifest, all at once; files that it does not list are removed."""
+def loose(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file that no manifest tells of, if it has the hash in its name."""
+    data = content(path, memory(machine()), advice())
+    if not path.name.endswith(f"-{hashlib.sha256(data).hexdigest()[:16]}.npz"):
+        raise DamagedError(f"{path} is damaged: its content does not have the hash in its name.")
+    return unpacked(data, path, len(data))
+
+
+def commit(folder: Path, record: Data, generations: int = 2) -> None:
+    """Make `record` the folder's manifest, all at once. Of two generations the one before becomes the
+    previous one and keeps its files; what is not listed by those that are kept is removed."""
     folder = Path(folder)
     make(folder)
-    write(folder / MANIFEST, _serialise(record))
-    kept = {MANIFEST, *(entry["file"] for entry in entries(record))}
+    sealed, kept = _serialise(record), {MANIFEST, *files(record)}
+    if generations == 2:
+        before = _sealed_content(folder / MANIFEST)
+        if before not in (None, sealed):  # a damaged one must not take the place of a whole one
+            write(folder / PREVIOUS, before)
+        kept |= {PREVIOUS, *_files_of_previous(folder)}
+    write(folder / MANIFEST, sealed)
     for path in folder.iterdir():
         if _OURS.fullmatch(path.name) and path.name not in kept:
             with contextlib.suppress(OSError):  # the record is in force; the next commit tries again
                 os.unlink(path)
 
 
-def read(folder: Path) -> Data:
-    """The manifest, if it is as it was written."""
-    path = Path(folder) / MANIFEST
+def revert(folder: Path) -> None:
+    """Make the previous generation the newest, in place of one that is damaged."""
+    write(Path(folder) / MANIFEST, content(Path(folder) / PREVIOUS, TEXT))
+
+
+def read(folder: Path, name: str = MANIFEST) -> Data:
+    """The manifest of this name, if it is as it was written."""
+    path = Path(folder) / name
     try:
         text = content(path, TEXT)
     except FileNotFoundError:
-        raise FileNotFoundError(f"{folder} holds no saved run ({MANIFEST} is not there).") from None
-    sealed = _SEALED.fullmatch(text)
-    if sealed is None or hashlib.sha256(sealed[2]).hexdigest().encode() != sealed[1]:
+        if name == MANIFEST and exists(folder):
+            raise DamagedError(f"{path} is missing, though {PREVIOUS} is there.") from None
+        raise FileNotFoundError(f"{folder} holds no saved run ({name} is not there).") from None
+    unsealed = _unsealed(text)
+    if unsealed is None:
         raise DamagedError(f"{path} is damaged: its content does not have the hash that it carries.")
-    record = parsed(sealed[2], path)
+    record = parsed(unsealed, path)
     if not isinstance(record, dict):
         raise DamagedError(f"{path} is not a manifest of wideflow: it holds a {type(record).__name__}.")
     return record
+
+
+def _unsealed(text: bytes) -> bytes | None:
+    """The record in a manifest, if it has the hash that goes with it."""
+    sealed = _SEALED.fullmatch(text)
+    whole = sealed is not None and hashlib.sha256(sealed[2]).hexdigest().encode() == sealed[1]
+    return sealed[2] if sealed is not None and whole else None
+
+
+def _sealed_content(path: Path) -> bytes | None:
+    """The bytes of a manifest that is whole."""
+    try:
+        text = content(path, TEXT)
+    except (OSError, DamagedError):
+        return None
+    return None if _unsealed(text) is None else text
+
+
+def _files_of_previous(folder: Path) -> set[str]:
+    """The files of the previous generation, as far as its manifest can be read."""
+    try:
+        return files(read(folder, PREVIOUS))
+    except (OSError, DamagedError):
+        return set()
+
+
+def files(record: Data) -> set[str]:
+    """The names of the files that a manifest lists."""
+    return {str(entry["file"]) for entry in entries(record)}
 
 
 def check(folder: Path) -> str:
@@ -189,7 +241,7 @@ def check(folder: Path) -> str:
 
 
 def _serialise(record: Data) -> bytes:
-    text = json.dumps(record, indent=1, allow_nan=False).encode()
+    text = json.dumps(record, allow_nan=False).encode()  # indented, it is written in Python
     return b'{"sha256": "%s",\n"record": %s}\n' % (hashlib.sha256(text).hexdigest().encode(), text)
 
 

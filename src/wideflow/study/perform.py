@@ -1,6 +1,7 @@
 """One run of a study, kept in its folder as it goes."""
 
 import math
+import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -16,7 +17,8 @@ from ..loop import evolve
 from ..mean_field.limit import limit
 from ..observers import Predictions, Value, free_energy_estimate, kernel_movement, mass, weight_movement
 from ..problems.radial import RadialNeuron
-from ..run import Row, Run, load
+from ..run import Row, Run
+from ..salvage import load
 from ..spec.study import Spec
 from ..states.grid import GridDensity
 from ..states.lifting import lift
@@ -149,7 +151,7 @@ def _densities(study: Study, at: GridDensity) -> Observers:
 
 
 def _limit(study: Study, case: Case, path: Path, progress: bool | None) -> Run:
-    """The limit has no checkpoint: it is there whole, or is computed (again)."""
+    """The limit as a study looks at it. Its levels are kept beside it as long as it is not there."""
     data = data_hash(study)
     if folder.exists(path):
         run = load(path)
@@ -157,6 +159,7 @@ def _limit(study: Study, case: Case, path: Path, progress: bool | None) -> Run:
             raise ValueError(f"{path} holds the limit of other data. Give --out another folder.")
         return run
     spec: Any = case.method
+    levels = path.with_name(f"{path.name}.levels")
     run = limit(
         study.problem,
         study.start_of(case),  # type: ignore[arg-type]
@@ -166,6 +169,7 @@ def _limit(study: Study, case: Case, path: Path, progress: bool | None) -> Run:
         penalty=study.penalty,
         probes=spec.probes,
         work=spec.work,
+        checkpoint=Checkpoint(levels, every=EVERY),
         progress=progress,
     )
     if run.status == "interrupted":
@@ -175,7 +179,8 @@ def _limit(study: Study, case: Case, path: Path, progress: bool | None) -> Run:
     try:
         run.save(path)
     except OSError as error:
-        run = replace(run, info=run.info | {"checkpoint_error": str(error)})
+        return replace(run, info=run.info | {"checkpoint_error": str(error)})
+    shutil.rmtree(levels, ignore_errors=True)
     return run
 
 

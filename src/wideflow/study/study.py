@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..run import Run, load
+from ..run import Run
+from ..salvage import load
 from ..spec.reading import load as load_spec
 from ..spec.study import Spec
 from .agreement import disagreement
 from .build import Study, build
 from .cases import Case
-from .folder import RESULTS, SPEC, FolderError, StudyFolder
+from .folder import RESULTS, SPEC, FolderError, StudyFolder, UnsavedError
 from .grouping import together
 from .perform import data_hash, in_precision, perform
 from .results import results, status
@@ -53,6 +54,7 @@ def run_study(
             with warned.listening([case.slug for case in group]):
                 ended = _performed(study, group, place, progress)
             if status(ended) == "interrupted":
+                _check_kept(ended)
                 return None
             for case, run in zip(group, ended, strict=True):
                 runs[case.slug], saved[case.slug] = run, place.saved(case, run)
@@ -60,6 +62,13 @@ def run_study(
         sealed = place.finish(told, data_hash(study), saved)
         warned.forget()
     return Finished(study, runs, sealed, place)
+
+
+def _check_kept(interrupted: list[Run]) -> None:
+    """Raise if what an interrupted run had reached is not on the disk."""
+    for run in interrupted:
+        if "checkpoint_error" in run.info:
+            raise UnsavedError(run.message)
 
 
 def _performed(study: Study, group: tuple[Case, ...], place: StudyFolder, progress: bool | None) -> list[Run]:

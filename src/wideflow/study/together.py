@@ -15,7 +15,8 @@ from jaxtyping import Array
 from .._tracing import jit
 from ..checkpoint import Checkpoint
 from ..loop import evolve
-from ..run import Row, Run, load
+from ..run import Row, Run
+from ..salvage import load
 from ..states.linearisation import linearised
 from ..store import folder
 from ..watch import to_host
