@@ -7,7 +7,7 @@ EXTRAS ?= test
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-slow test-types lint bench experiments clean
+.PHONY: run test test-slow test-types lint bench experiments reliability clean
 
 run: $(VENV)/.run
 	$(BIN)/wideflow run single-neuron
@@ -21,6 +21,10 @@ test-slow: $(VENV)/.test
 # types and shapes of signatures, checked by jaxtyping and beartype as the tests run
 test-types: $(VENV)/.test
 	WIDEFLOW_TYPECHECK=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(TYPED)
+
+# kills, disk faults, damage, hostile files and changed functions by the thousand: docs/reliability.md
+reliability: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m reliability $(ATTACKS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
