@@ -1,19 +1,20 @@
-"""Checks of what a user hands in: each error says what was given, what is allowed, what to try."""
+"""Checks of user input: each error says what was given, what is allowed, what to try."""
 
 import difflib
 import math
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 
-def nearest(given: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str]) -> str:
     """A hint ` Did you mean 'relu'?` for a misspelt name, or nothing when no name is close."""
-    close = difflib.get_close_matches(str(given).lower(), list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(name).lower(), list(known), n=1, cutoff=0.5)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
@@ -28,25 +29,25 @@ def positive(name: str, value: Any, *, zero: bool = False, infinite: bool = Fals
     if is_traced(value):
         return value
     allowed = ("a number >= 0" if zero else "a number > 0") + (" or inf" if infinite else "")
-    given = _real(value)
-    good = given >= 0 if zero else given > 0
-    if not good or (math.isinf(given) and not infinite):
+    real = _real(value)
+    right_sign = real >= 0 if zero else real > 0
+    if not right_sign or (math.isinf(real) and not infinite):
         raise ValueError(f"{name} must be {allowed}, got {value!r}.")
-    return given
+    return real
 
 
 def number(name: str, value: Any) -> float:
     """`value` as a float, if it is a finite number."""
     if is_traced(value):
         return value
-    given = _real(value)
-    if not math.isfinite(given):
+    real = _real(value)
+    if not math.isfinite(real):
         raise ValueError(f"{name} must be a finite number, got {value!r}.")
-    return given
+    return real
 
 
 def _real(value: Any) -> float:
-    """`value` as a float; NaN if it is not a number (a string and an array of one are none)."""
+    """`value` as a float; NaN if it is not a number (nor are a string and an array of one)."""
     try:
         return math.nan if isinstance(value, str | bytes) or np.ndim(value) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -59,6 +60,13 @@ def count(name: str, value: Any, *, least: int = 1) -> int:
     if not whole or value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
     return int(value)
+
+
+def path(name: str, value: str | os.PathLike[str]) -> Path:
+    """`value` as a path, if a file can have that name."""
+    if "\0" in os.fspath(value):
+        raise ValueError(f"{name} must be the name of a file or folder, got {value!r}, which holds a NUL.")
+    return Path(value)
 
 
 def function(name: str, value: object) -> Any:
@@ -127,7 +135,7 @@ def available_memory() -> float:
 
 
 def fits(name: str, size: float, hint: str) -> None:
-    """Refuse, before anything is allocated, what is larger than the memory that is left."""
+    """Refuse what is larger than the memory that is left, before anything is allocated."""
     free = available_memory()
     if size > free:
         raise MemoryError(

@@ -16,14 +16,14 @@ def attach(
     name that is not in the package but in one of its `namespaces` says so."""
     load, listed, names = lazy_loader.attach_stub(package, file)
 
-    def found(name: str) -> Any:
+    def lookup(name: str) -> Any:
         try:
             return load(name)
         except AttributeError:
             hint = "" if _is_inner(package, name) else _hint(package, name, names, namespaces)
             raise AttributeError(f"{package} has no {name!r}.{hint}", name=name, obj=None) from None
 
-    return found, listed, names
+    return lookup, listed, names
 
 
 def _is_inner(package: str, name: str) -> bool:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from ._checks import path as check_path
 from ._checks import positive
 from ._data import Data
 from .provenance import versions
@@ -37,6 +38,7 @@ class Checkpoint:
     every: float = 30.0
 
     def __post_init__(self):
+        check_path("Checkpoint(directory)", self.directory)
         positive("Checkpoint(every)", self.every, zero=True, infinite=True)
 
 

@@ -1,4 +1,4 @@
-"""Which replicas of a run are still on their way, and how the others ended."""
+"""Which replicas of a run are still running, and how the others ended."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -20,7 +20,7 @@ class Ending:
 
 @dataclass
 class Endings:
-    """`alive` has one truth value a replica (a single one for a run without replicas)."""
+    """`alive` has one truth value per replica (a single one for a run without replicas)."""
 
     alive: np.ndarray
     ended: dict[int, Ending] = field(default_factory=dict)
@@ -61,10 +61,10 @@ class Endings:
         first = min(self.ended.values(), key=lambda ending: (ending.status, ending.rows))
         if not self.alive.ndim:
             return first.status, first.message
-        told = []
+        sentences = []
         for status in ("diverged", "stalled"):
             which = sorted(r for r, ending in self.ended.items() if ending.status == status)
             if which:
                 listed = ", ".join(map(str, which[:8])) + (", …" if len(which) > 8 else "")
-                told.append(f"{len(which)} of {self.alive.size} replicas {status} ({listed}).")
-        return first.status, " ".join([*told, first.message])
+                sentences.append(f"{len(which)} of {self.alive.size} replicas {status} ({listed}).")
+        return first.status, " ".join([*sentences, first.message])

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,20 +53,20 @@ def panels(count: int, width: float = 4.4, height: float = 3.4) -> Iterator[tupl
         yield figure, list(figure.subplots(1, count, squeeze=False)[0])
 
 
-def line(axes: "Axes", t: Numbers, values: ArrayLike, *, label: str = "", **look: Any) -> None:
-    """An observation over time: of shape (T,) a curve; of shape (T, r), one column a replica, their median
+def line(axes: "Axes", t: Numbers, values: ArrayLike, *, label: str = "", **style: Any) -> None:
+    """An observation over time: of shape (T,) a curve; of shape (T, r), one column per replica, their median
     and a band from the 10 % to the 90 % quantile, or from the least to the largest where r < 5. The legend
     says how many there are. What is not finite is left out, replica by replica."""
     values = np.asarray(values, float)
     if values.ndim > 2 or len(values) != len(t):
         raise ValueError(f"values must have shape ({len(t)},) or ({len(t)}, replicas), got {values.shape}.")
     if values.ndim == 1:
-        axes.plot(t, values, label=label, **look)
+        axes.plot(t, values, label=label, **style)
         return
     low, middle, high = band(values)
     count = values.shape[1]
-    told = f"{label}, {count} replicas" if count > 1 else label
-    (drawn,) = axes.plot(t, middle, label=told.removeprefix(", "), **look)
+    legend = f"{label}, {count} replicas" if count > 1 else label
+    (drawn,) = axes.plot(t, middle, label=legend.removeprefix(", "), **style)
     if count > 1:
         axes.fill_between(t, low, high, color=drawn.get_color(), alpha=0.18, lw=0)
 
@@ -126,14 +125,6 @@ def power_law(
     axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.2g}"))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.legend()
-
-
-def save(figure: "Figure", path: str | Path) -> Path:
-    """Write a figure to a file; the folder is made."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
-    return path
 
 
 def narrow_svg(figure: "Figure") -> bytes:

@@ -17,6 +17,7 @@ from ._checks import fits, times
 from ._checks import key as check_key
 from ._data import Data
 from .checkpoint import Checkpoint, Ledger
+from .diagnosis import NOT_FINITE, check_start, observer_message, why, why_not_finite
 from .dynamics.base import AbstractDynamics, Info
 from .dynamics.replicated import Replicated
 from .endings import Ending, Endings, Status
@@ -91,6 +92,7 @@ def evolve(
         dynamics = Replicated(dynamics)
     elif key.ndim:
         raise ValueError(f"{key.shape[0]} keys are for so many replicas; this state is a single one.")
+    check_start(state)
     _check_memory(state, len(ts) if snapshots else 0)
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
@@ -156,7 +158,9 @@ class _Loop:
                 interrupted = self.stopped()
         if interrupted:
             return self.finish("interrupted", interrupted)
-        return self.finish(*self.endings.verdict())
+        status, message = self.endings.verdict()
+        told = " ".join(observer_message(*each) for each in self.info.get(NOT_FINITE, {}).items())
+        return self.finish(status, f"{message} {told}".strip())
 
     def time(self) -> float:
         """How far the slowest replica has come."""
@@ -187,8 +191,9 @@ class _Loop:
         observed = self.look(t, state)
         risk = observed["risk"]
         finite = np.isfinite(risk).reshape(*self.endings.alive.shape, -1).all(-1)
-        if self.ends("diverged", "The risk is no longer finite", t, ~finite):
+        if self.ends("diverged", "The risk is not finite", t, ~finite, state):
             return
+        self.check_observers(t, observed)
         observed = {name: self.endings.only_alive(value) for name, value in observed.items()}
         self.current = state if self.endings.alive.all() else state.chosen(self.endings.alive, self.current)
         self.rows.append(Row(t, observed, self.current if self.snapshots else None))
@@ -199,11 +204,13 @@ class _Loop:
         """The risk last seen, of what is alive."""
         return self.rows[-1].observed["risk"][self.endings.alive] if self.rows else None
 
-    def ends(self, status: Status, what: str, t: float, bad: np.ndarray) -> bool:
+    def ends(
+        self, status: Status, what: str, t: float, bad: np.ndarray, state: AbstractState | None = None
+    ) -> bool:
         """End the replicas that `bad` holds for; whether none is left."""
         lost = self.endings.lost(bad)
         if len(lost):
-            message = self.explain(what, t, int(lost[0]))
+            message = self.explain(what, t, int(lost[0]), state)
             self.endings.end(lost, Ending(status, message, len(self.rows)))
         return not self.endings.alive.any()
 
@@ -233,12 +240,29 @@ class _Loop:
                 self.told.add(name)
                 warnings.warn(message, stacklevel=5)
 
-    def explain(self, what: str, t: float, r: int) -> str:
-        last = self.rows[-1].t if self.rows else 0.0
+    def explain(self, what: str, t: float, r: int, state: AbstractState | None = None) -> str:
+        """What happened, and what to change; `state` is one that is finite but whose risk is not."""
         dynamics, start, key = self.dynamics, self.start, self.key
+        cause = "" if state is not None else why(dynamics, self.carry, start, t, r)
         if isinstance(dynamics, Replicated):
             dynamics, start, key = dynamics.dynamics, start.replica(r), key[r]
-        return f"{what} between t = {last:.6g} and t = {t:.6g}. {dynamics.advice(start, key)}"
+            state = None if state is None else state.replica(r)
+        if state is not None:
+            cause = why_not_finite(dynamics.functional, state, start)
+        last = f"between t = {self.rows[-1].t if self.rows else 0.0:.6g} and t = {t:.6g}"
+        when = last if t > 0 else "at the start"
+        return f"{what} {when}. {cause or dynamics.advice(start, key)}"
+
+    def check_observers(self, t: float, observed: Mapping[str, np.ndarray]) -> None:
+        """Tell once of each observation that is NaN for what is alive; the run goes on."""
+        told = self.info.get(NOT_FINITE, {})
+        for name, value in observed.items():
+            if name in told:
+                continue
+            if value.dtype.kind == "f" and np.isnan(value[self.endings.alive]).any():
+                told = told | {name: t}
+                warnings.warn(f"{observer_message(name, t)} The run goes on.", stacklevel=5)
+        self.info |= {NOT_FINITE: told} if told else {}
 
     def stopped(self) -> str:
         return f"Stopped by hand at t = {self.time():.6g} of {self.ts[-1]:.6g}."

@@ -21,18 +21,18 @@ _PANELS = 4
 
 
 def html(runs: Data, head: list[str], rows: list[list[str]]) -> str:
-    """HTML of runs by name, with a table of what there is to say about each."""
+    """HTML of runs by name, with a table of what is known about each."""
     parts = [table(head, rows)]
     started = {name: run for name, run in runs.items() if run.rows}
     if started:
         several = any(np.ndim(run["risk"]) > 1 for run in started.values())
         caption = "Risk against time." + (" Bands: 10–90 % over replicas." if several else "")
         parts.append(picture(svg(_risks(started)), f"Risk against time of {', '.join(started)}.", caption))
-    drawn = [made for name, run in started.items() if (made := _cloud(name, run)) is not None]
-    alike = [made for made in drawn if made[1:] == drawn[0][1:]][:_PANELS] if drawn else []
+    drawn = [cloud for name, run in started.items() if (cloud := _cloud(name, run)) is not None]
+    alike = [cloud for cloud in drawn if cloud[1:] == drawn[0][1:]][:_PANELS] if drawn else []
     if alike:
         x, y, colour = alike[0][1:]
-        parts.append(player([made[0] for made in alike], x_label=x, y_label=y, colour_label=colour))
+        parts.append(player([cloud[0] for cloud in alike], x_label=x, y_label=y, colour_label=colour))
     parts += [
         paragraph(f"**{name}** {run.status}: {run.message}") for name, run in runs.items() if run.message
     ]
@@ -53,8 +53,8 @@ HEAD = ["method", "status", "saved times", "t", "risk at t"]
 def _risks(runs: Data) -> "Figure":
     with panels(1, width=7.0, height=3.6) as (figure, (axes,)):
         for i, (name, run) in enumerate(runs.items()):
-            look = {"color": COLOURS[i % len(COLOURS)], "ls": DASHES[i % len(DASHES)]}
-            line(axes, run.t, run["risk"], label=name, **look)
+            style = {"color": COLOURS[i % len(COLOURS)], "ls": DASHES[i % len(DASHES)]}
+            line(axes, run.t, run["risk"], label=name, **style)
         positive = all((np.asarray(run["risk"]) > 0).all() for run in runs.values())
         axes.set(xlabel="time t", ylabel="risk R", yscale="log" if positive else "linear")
         if len(runs) > 1 or np.ndim(next(iter(runs.values()))["risk"]) > 1:

@@ -1,7 +1,7 @@
 """The functions fn(t, state) behind the names in `observables`, for `wf.evolve(observe=[…])` and studies.
 
 Each is a frozen dataclass, or a function, with all that it needs as fields, so that a checkpoint can tell one
-from another. Those that JAX can trace are pytrees, so that one program looks at all replicas of a run.
+from another. Those that JAX can trace are pytrees, so that one program observes all replicas of a run.
 """
 
 import math
@@ -30,7 +30,7 @@ from .states.trainable import AbstractTrainable, is_trainable
 Observer = Callable[..., ArrayLike]  # (t, state) ↦ a number or an array
 
 _NEIGHBOURS = 4
-# Points for the movement of a kernel, and the stream that they are drawn from: none that a run draws from.
+# Points for the movement of a kernel, and the stream that they are drawn from, which no run draws from.
 _ROWS, _STREAM = 64, 2**32 - 3
 
 
@@ -159,8 +159,8 @@ def resolve(observe: PyTree, functional: AbstractFunctional, state: AbstractStat
 
 def observer(name: str, functional: AbstractFunctional, state: AbstractState) -> Observer:
     """The observer of this name for a run of `functional` from `state`."""
-    made = _NAMED.get(name)
-    if made is None:
+    make = _NAMED.get(name)
+    if make is None:
         raise ValueError(
             f"There is no observer {name!r}; by name there are {', '.join(_NAMED)} (the risk is always "
             f"observed). Others are functions of (t, state).{nearest(name, _NAMED)}"
@@ -170,7 +170,7 @@ def observer(name: str, functional: AbstractFunctional, state: AbstractState) ->
             f"{name!r} compares with the start of a single state, and this one has replicas. Observe it in "
             "runs of their own, state.replica(r)."
         )
-    return made(functional, state)
+    return make(functional, state)
 
 
 def _kernel(functional: AbstractFunctional, state: AbstractState) -> Observer:

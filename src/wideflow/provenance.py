@@ -1,4 +1,4 @@
-"""Where a run comes from: what was asked, the seed, the versions, the machine's kind."""
+"""Where a run comes from: what was asked for, the seed, the versions, the kind of machine."""
 
 import datetime
 import functools
@@ -22,18 +22,18 @@ _PARTS = ("wideflow", "jax", "jaxlib", "numpy", "equinox", "diffrax", "optax", "
 @functools.cache
 def versions() -> dict[str, str]:
     """Versions of the library and of the parts that its numbers depend on."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in _PARTS:
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _dtype(state: AbstractState) -> str:
-    found = [str(leaf.dtype) for leaf in jax.tree.leaves(state) if hasattr(leaf, "dtype")]
-    return found[0] if found else str(jnp.result_type(float))
+    dtypes = [str(leaf.dtype) for leaf in jax.tree.leaves(state) if hasattr(leaf, "dtype")]
+    return dtypes[0] if dtypes else str(jnp.result_type(float))
 
 
 def provenance(dynamics: AbstractDynamics, state: AbstractState, key: Array, observers: Data) -> Data:

@@ -8,6 +8,7 @@ from typing import get_args
 import numpy as np
 from jaxtyping import PyTree
 
+from ._checks import path as check_path
 from ._data import Data
 from .endings import Ending, Status
 from .references import REFERENCES
@@ -144,7 +145,7 @@ class Run:
     def save(self, directory: str | Path) -> Path:
         """Write the run to a folder, all at once; `wf.load(directory)` reads it back. A fault of the disk
         that passes is tried again; one that stays is a `SaveError`, and the run is still in memory."""
-        path = Path(directory)
+        path = check_path("Run.save(directory)", directory)
         try:
             with folder.lock(path):
                 if not self._is_checkpointed(path):
@@ -240,7 +241,7 @@ def load(directory: str | Path, functions: dict[str, Callable] | None = None) ->
     >>> folder = wf.evolve(wf.GradientDescent(R, step=0.01), net, ts).save("run")
     >>> wf.load(folder)["risk"].shape
     (3,)"""
-    path = Path(directory)
+    path = check_path("load(directory)", directory)
     record = read_record(path)
     for _ in range(_TRIES):
         try:

@@ -20,7 +20,7 @@ UNDECIDED: Literal["not decided"] = "not decided"
 
 
 class Meaning(NamedTuple):
-    """How a sentence says a word of one network and of several, and its definition."""
+    """How a sentence applies a word to one network and to several, and its definition."""
 
     phrase: str
     plural: str
@@ -85,8 +85,8 @@ KNOWN = 0.25  # an exponent with a wider bar, from few seeds or widths close tog
 TIE = 1e-9
 
 # --- do several starts end at the same value? ------------------------------------------------------
-# Differences below three error bars are chance; below a fiftieth of the way that the runs came they are as
-# good as none; and error bars above a tenth of that way hide whatever there may be.
+# Differences below three error bars are chance; below a fiftieth of the way that the runs have come they are
+# as good as none; and error bars above a tenth of that way could hide anything.
 AGREE_SIGMAS = 3.0
 AGREE_SHARE = 0.02
 RESOLVED_SHARE = 0.1
@@ -103,7 +103,7 @@ ADVICE: dict[Regime, str] = {
     UNDECIDED: "Train longer, or compare several widths by wf.width_check: exponents decide where "
     "one width cannot.",
 }
-# For models of others, which have no Parametrisation and whose steps wf.largest_stable_step does not know.
+# For other models, which have no Parametrisation and whose steps wf.largest_stable_step does not know.
 GENERAL_ADVICE: dict[Regime, str] = {
     LAZY: "To learn features: raise the learning rates of the hidden layers (and let them grow with the "
     "width), or make the output smaller, with the learning rate raised by the square of that; longer "

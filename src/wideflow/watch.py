@@ -1,4 +1,4 @@
-"""What is seen of a state at a saved time."""
+"""What is observed of a state at a saved time."""
 
 from collections.abc import Callable, Mapping
 
@@ -36,13 +36,13 @@ class Watcher:
 
     def __call__(self, t: float, state: AbstractState) -> dict[str, np.ndarray]:
         if self.replicas is None:
-            seen = _observed(traced(self.functional), state)
-            seen |= {name: fn(t, state) for name, fn in self.observers.items()}
+            observed = _observed(traced(self.functional), state)
+            observed |= {name: fn(t, state) for name, fn in self.observers.items()}
         else:
-            seen = _observed_replicas(traced(self.functional), state)
-            seen |= {name: self._mapped(name, fn, t, state) for name, fn in self.observers.items()}
-        names = sorted(seen, key=lambda name: name != "risk")  # the risk first, else as they come
-        return {name: to_host(seen[name]) for name in names}
+            observed = _observed_replicas(traced(self.functional), state)
+            observed |= {name: self._mapped(name, fn, t, state) for name, fn in self.observers.items()}
+        names = sorted(observed, key=lambda name: name != "risk")  # the risk first, else as they come
+        return {name: to_host(observed[name]) for name in names}
 
     def _mapped(self, name: str, fn: Observer, t: float, state: AbstractState) -> PyTree:
         if getattr(fn, "sees_all_replicas", False):

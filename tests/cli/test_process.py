@@ -100,7 +100,8 @@ def test_a_disk_that_refuses_the_runs_but_not_the_results(work, whole):
     told = json.loads(out)
     assert told["status"] == "unsaved" and "File too large" in told["message"]
     again = "wideflow run long.toml --set observe.test=200 --out refused --resume"
-    assert error.startswith("Not finished, as not everything could be saved: gd ")
+    assert error.startswith("warning: The checkpoint in ")  # told when it happens
+    assert "\nNot finished, as not everything could be saved: gd " in error
     assert error.endswith(f"Make room, then: {again}\n")
     assert not (work / "refused" / "results.json").exists()
     code, out, error = ended(started(work, *slow, "--resume"))

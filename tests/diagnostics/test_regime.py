@@ -226,7 +226,7 @@ def test_bad_input():
         regime(product, good, good, law.sample(jax.random.key(0), 7))
     problem = wf.Problem(x=law, target=lambda x: x[0], neuron=wf.Neuron("erf"))
     start = wf.init(problem).sample(jax.random.key(0), 3)
-    with pytest.raises(ValueError, match=r"got a Nodes\. Give its \.x"):
+    with pytest.raises(ValueError, match=r"got a Nodes\. Pass its \.x"):
         regime(start, start, problem.sample(jax.random.key(0), 7))
     with pytest.raises(ValueError, match="y must have the shape"):
         regime(product, good, good, LINE, y=np.ones(3))
@@ -256,7 +256,7 @@ def test_arguments_in_another_order():
     with pytest.raises(ValueError, match="f must come first"):
         regime(m0, m, lambda m, x: jax.vmap(m)(x), X)
     net, other = trained("ntk", 8, 0.1)
-    with pytest.raises(ValueError, match="y goes by its name"):
+    with pytest.raises(ValueError, match="y is passed by name"):
         regime(net, other, X, Y)
     with pytest.raises(ValueError, match=r"f\(params, x\) failed on x of shape \(12, 4\): .*3"):
         regime(lambda p, x: x @ p, jnp.ones(3), jnp.ones(3), X)

@@ -123,7 +123,7 @@ def test_bad_input():
         regime(nn.Sequential(before, nn.Dropout()), nn.Sequential(after, nn.Dropout()), X)
     weights = before.state_dict(), after.state_dict()
     for given in ((*weights, X), (after, *weights, X), (forward, *weights, X)):
-        with pytest.raises(ValueError, match="give the modules themselves"):
+        with pytest.raises(ValueError, match="pass the modules themselves"):
             regime(*given)
     with pytest.raises(ValueError, match=r"failed on x of shape \(10, 2\)"):
         regime(before, after, X[:, :2])

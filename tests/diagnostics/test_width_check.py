@@ -247,7 +247,7 @@ def test_bad_input():
         width_check(make, TWO)
     with pytest.raises(ValueError, match="both x and y"):
         width_check(family, TWO, x=data()["x"])
-    with pytest.raises(ValueError, match="as many rows"):
+    with pytest.raises(ValueError, match="equally many rows"):
         width_check(family, TWO, x=data()["x"], y=np.ones(3))
     with pytest.raises(ValueError, match="optimiser must be 'sgd' or 'adam'"):
         width_check(family, TWO, optimiser="adan")

@@ -173,7 +173,7 @@ def test_mistakes_of_the_pure_function():
     x = np.zeros((3, 2))
     with pytest.raises(ValueError, match=r"\(n, D\) and \(m, D\).*vmap"):
         mmd_squared(x, np.zeros((3, 1)), 1.0)
-    with pytest.raises(ValueError, match="one a point"):
+    with pytest.raises(ValueError, match="one per point"):
         mmd_squared(x, x, 1.0, np.ones(2))
     with pytest.raises(ValueError, match="Did you mean 'laplace'"):
         mmd_squared(x, x, 1.0, kernel="laplac")

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from wideflow.experiments.base import Check
 from wideflow.experiments.catalogue import EXPERIMENTS
 from wideflow.experiments.pages import page, summed, write
-from wideflow.experiments.records import Record, read
+from wideflow.experiments.records import Record
 from wideflow.experiments.records import write as write_record
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -17,6 +17,7 @@ VOID = {"meta", "link", "img", "br", "hr", "input", "col"}
 def _record(name, *checks, error=None, claim="A claim with <b> & “marks”."):
     given = {"name": name, "claim": claim, "source": "A. Author. A title. 2020.", "checks": checks}
     made = {"seconds": 12.3, "version": "0.1.0", "versions": {"jax": "0.10"}, "code": "c", "date": "today"}
+    made |= {"settings": "s"}
     return Record(**given, **made, error=error)
 
 
@@ -99,7 +100,7 @@ def test_the_page_of_a_folder(tmp_path):
     (tmp_path / "node-order.json").write_text("{")
     text = write(tmp_path).read_text()
     assert text.index('<section id="three-ways">') < text.index('<section id="abc-table">')
-    assert '<section id="node-order">' not in text and read(tmp_path, "node-order") is None
+    assert '<section id="node-order">' not in text and "node-order are damaged" in text
     assert text.count('src="data:image/png') == 2
 
 

@@ -45,6 +45,7 @@ def quick(monkeypatch):
 
     listed = [Experiment(name, f"The claim of {name}.", ("mei2018",), 1) for name in ("one", "two", "three")]
     monkeypatch.setattr(Experiment, "load", loaded)
+    monkeypatch.setattr(Experiment, "settings", lambda experiment, reduced=False: f"settings {reduced}")
     for name in listed:
         monkeypatch.setitem(catalogue.EXPERIMENTS, name.name, name)
     for module in (reproduction, reproduction.pages):
@@ -113,7 +114,8 @@ def _cut(path):
 def test_a_damaged_record_is_made_anew(quick, tmp_path, damage):
     list(reproduce(["one", "two"], tmp_path))
     damage(tmp_path)
-    assert _verdicts(["one", "two"], tmp_path) == [("one", "PASS", False), ("two", "PASS", True)]
+    with pytest.warns(UserWarning, match=r"one\.(json|png) .* is performed again"):
+        assert _verdicts(["one", "two"], tmp_path) == [("one", "PASS", False), ("two", "PASS", True)]
     assert _verdicts(["one"], tmp_path) == [("one", "PASS", True)]
 
 
@@ -131,7 +133,7 @@ def test_a_reduced_run_never_stands_for_the_claim(quick, tmp_path):
     assert json.loads((tmp_path / "one.json").read_text())["reduced"] is True
     page = (tmp_path / "index.html").read_text()
     assert (
-        "0 of 0 claims hold" in page and "At a reduced size, which is no test of a claim, 1 of 1 pass" in page
+        "0 of 0 claims hold" in page and "At a reduced size, which does not test a claim, 1 of 1 pass" in page
     )
     assert [r.already for r in reproduce(["one"], tmp_path, reduced=True)] == [True]
     (full,) = reproduce(["one"], tmp_path)  # the same folder: it is run, and is a claim

@@ -60,7 +60,7 @@ def test_checks_of_made_up_figures():
     ntk, flat = np.geomspace(0.001, 1, shape[1]), np.full(shape[1], 0.02)
     test = NOT_LINEAR * np.array([ntk, flat])[:, :, None] * spread
     test[1, -1] *= 0.99  # so that the slope is below 0
-    found = experiment.Found(0.01 * test, test, test[0, -1], 0.0)
+    found = experiment.Measured(0.01 * test, test, test[0, -1], 0.0)
     assert [c.passed for c in experiment.checks_of(found)] == [True] * 8
     broken = {
         0: found._replace(training=test),

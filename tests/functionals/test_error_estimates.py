@@ -257,3 +257,14 @@ def test_rounding_of_long_weights(norm):
     short, full = (wf.Particles(t, neuron=problem.neuron) for t in (theta, theta.astype(float)))
     risk = wf.Risk(problem, wf.ClosedForm())
     assert abs(float(risk.value(short)) - float(risk.value(full))) <= risk.error(short)
+
+
+def test_a_fixed_sample_is_not_what_a_user_draws():
+    """No row of the sample, nor of the fresh data beside it, is one of a test set of the same seed."""
+    problem = wf.Problem(x=wf.Gaussian(3), target=lambda x: jnp.sin(x[0]), neuron=wf.Neuron("tanh"))
+    for seed in (0, 7):
+        way = wf.Risk(problem, wf.Sample(64, seed=seed)).ways[0]
+        drawn = problem.sample(jax.random.key(seed), 64)
+        for rows in (way.nodes, way.fresh):
+            assert not np.isin(np.asarray(rows.x), np.asarray(drawn.x)).any()
+        assert not np.isin(np.asarray(way.nodes.x), np.asarray(way.fresh.x)).any()

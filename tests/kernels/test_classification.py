@@ -71,10 +71,10 @@ BAD = {
     "one class": (lambda: kernel_classifier(laplace, X, [1, 1, 1, 1]), "two classes"),
     "labels that are lists": (lambda: kernel_classifier(laplace, X, [[1], [2], [1], [2]]), "hashable"),
     "labels NaN": (lambda: kernel_classifier(laplace, X, [0.0, 1.0, 1.0, np.nan]), "NaN"),
-    "a label": (lambda: kernel_classifier(laplace, X, 3), "one label a row"),
+    "a label": (lambda: kernel_classifier(laplace, X, 3), "one label per row"),
     "labels of another length": (
         lambda: kernel_classifier(laplace, X, [0, 1, 0, 1]).accuracy(X, [0]),
-        "a label a row",
+        "one label per row",
     ),
 }
 

@@ -272,7 +272,7 @@ def test_a_double_well_that_is_not_left_states_no_error():
     problem = wf.Problem(x=wf.Gaussian(1), target=lambda x: 0.0 * x[0], neuron=neuron)
     R = wf.Risk(problem, wf.Quadrature(2))
     cloud = wf.init(problem, theta=wf.laws.Normal(1.0, 0.05)).sample(jr.key(0), 100)
-    with pytest.warns(UserWarning, match="nothing is known of the error"):
+    with pytest.warns(UserWarning, match="nothing is known about the error"):
         found = gibbs(R, beta=60.0, decay=0.1, on=cloud, key=jr.key(1), step=0.01, time=20.0, starts=2)
     assert found.status == "stalled" and not found.converged
     assert abs(found.moments[0, 0]) > 0.5 and np.isinf(found.moment_errors).all() and found.error == np.inf

@@ -172,7 +172,7 @@ PAIRS = st.tuples(NUMBERS, NUMBERS)
     )
 )
 def test_bad_knots(knots):
-    with pytest.raises(ValueError, match="knots must be two or more finite pairs") as error:
+    with pytest.raises(ValueError, match="knots must be from 2 to 256 finite pairs") as error:
         activation("piecewise_linear", knots=knots)
     assert repr(knots) in str(error.value) and "Try knots=" in str(error.value)
 

@@ -252,7 +252,7 @@ def test_a_missing_file_lists_its_neighbours(tmp_path):
     with pytest.raises(ValueError, match=r"no file .*nowhere"):
         read_dataset(tmp_path / "nowhere" / "data.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(ValueError, match=r"no file .*folder\.csv"):
+    with pytest.raises(ValueError, match=r"folder\.csv must be a plain file, but is a folder"):
         read_dataset(tmp_path / "folder.csv")
 
 

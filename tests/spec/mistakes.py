@@ -171,7 +171,7 @@ CASES = {
         "[30, 300, 3_000]",
         "[]",
         "dynamics.wide.width",
-        "a whole number >= 1, or a list of such, got []",
+        "a whole number >= 1, or a list of at most 10000 such, got []",
     ),
     "length": (NEURON, '["w1", "a"]', '["w1"]', "observe.cloud", 'a list of 2 texts in quotes, got ["w1"]'),
     "element": (TEACHER, "0.5, 1, 2]", '0.5, "x", 2]', "times.at.2", 'a number >= 0, got "x"'),

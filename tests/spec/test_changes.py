@@ -182,7 +182,7 @@ def refused(*changes, text=NEURON):
         ("dynamics.*.nonsense=1", "no element of dynamics has 'nonsense'"),
         ("problm.noise=1", "unknown key; did you mean 'problem'?"),
         ("seed=", "nothing after =; write a value, or seed='\"\"' for an empty text"),
-        ("seed.x=1", "seed holds no table, so that there is no 'x' in it"),
+        ("seed.x=1", "seed is not a table, so there is no 'x' in it"),
         ("seed", "a change is key=value, such as problem.x.d=20"),
         ("a..b=1", '"a..b" names no field; write it as in dynamics.sgd.step=0.01'),
         ("=1", '"" names no field'),

@@ -28,7 +28,7 @@ def judge(text, changes=()):
         spec = read(text, changes=changes)
     except SpecError as error:
         rows = str(error).split("\n")
-        assert error.mistakes and len(rows) == len(error.mistakes)
+        assert error.mistakes and len(rows) == len(error.mistakes) + bool(error.more)
         for mistake in error.mistakes:
             assert mistake.message and (mistake.line is None or 1 <= mistake.line <= text.count("\n") + 1)
             assert mistake.where or not is_toml(text) or mistake.source.startswith("--set")

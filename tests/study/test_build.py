@@ -428,6 +428,21 @@ WRONG = {
         "at most 1000000, or inf",
     ),
     "seeds": (["dynamics.gd.seeds=1000000000"], "dynamics.0.seeds", "at most 10000"),
+    "scales and seeds": (
+        [f"dynamics.gd.alpha={[1.0 + i for i in range(120)]}", "dynamics.gd.seeds=100"],
+        "dynamics.0.alpha",
+        "12000 runs are too many",
+    ),
+    "entries together": (
+        ["dynamics.1={method='gradient_flow', seeds=6000}", "dynamics.gd.seeds=6000"],
+        "dynamics.0.seeds",
+        "12000 runs are too many",
+    ),
+    "what all runs keep": (
+        ["times.count=100000", "observe.test=100000", "dynamics.gd.seeds=100"],
+        "observe",
+        "What 100 runs keep at 100000 times needs about",
+    ),
     "the same width": (["dynamics.gd.width=[6,6]"], "dynamics.0.name", "share the folder"),
     "cloud": (["observe.cloud=['w1','zz']"], "observe.cloud.1", "no coordinate 'zz'"),
     "feature": (["observe.feature=rr"], "observe.feature", "Did you mean 'r'?"),

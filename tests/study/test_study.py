@@ -133,7 +133,7 @@ def test_a_writer_killed_before_the_first_file_leaves_a_folder_that_can_be_used(
     StudyFolder(tmp_path).check(spec(), resume=False)
 
 
-JUNK = ['{"kind": "stu', "", "null", "[]", "{}", '{"kind": "study", "format": 2}', "\x00", "[" * 100_000]
+JUNK = ['{"kind": "stu', "", "null", "[]", "{}", '{"kind": "study", "format": 3}', "\x00", "[" * 100_000]
 
 
 @pytest.mark.parametrize("junk", JUNK, ids=range(len(JUNK)))

@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from .console import BAD_INPUT, UNSAVED, answer
+from .guards import refusals_told, warnings_told
+
 app = typer.Typer(
     name="wideflow",
     help="Wide neural networks: finite width, mean-field limit, lazy limit, and how far they are apart.\n\n"
@@ -50,17 +53,20 @@ def _version(asked: bool) -> None:
     if asked:
         from .. import __version__
 
-        print(f"wideflow {__version__}")
+        with refusals_told(BAD_INPUT):
+            answer(f"wideflow {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
     """Options of the command itself."""
+    context.with_resource(warnings_told())
 
 
 @app.command()
@@ -85,7 +91,8 @@ def run(
     A killed run goes on with --resume, to the same numbers. A finished folder is left as it is."""
     from .run import run_command
 
-    run_command(spec, changes or [], out, seed, resume, json)
+    with refusals_told(UNSAVED):
+        run_command(spec, changes or [], out, seed, resume, json)
 
 
 @app.command()
@@ -101,7 +108,8 @@ def presets(
     """List the presets, print one, or copy one to start from."""
     from .presets import presets_command
 
-    presets_command(name, copy, json)
+    with refusals_told(BAD_INPUT):
+        presets_command(name, copy, json)
 
 
 @app.command()
@@ -115,7 +123,8 @@ def show(
     """Check a spec and show it with all defaults filled in, with an estimate of time and memory."""
     from .show import show_command
 
-    show_command(spec, changes or [], seed, schema, json)
+    with refusals_told(BAD_INPUT):
+        show_command(spec, changes or [], seed, schema, json)
 
 
 @app.command()
@@ -126,7 +135,8 @@ def report(
     """Write the figures and report.html of a finished run again."""
     from .report import report_command
 
-    report_command(folder, json)
+    with refusals_told(UNSAVED):
+        report_command(folder, json)
 
 
 @app.command()
@@ -138,7 +148,8 @@ def compare(
     """Set several finished runs side by side: one table, one page."""
     from .report import compare_command
 
-    compare_command(folders, out, json)
+    with refusals_told(UNSAVED):
+        compare_command(folders, out, json)
 
 
 @app.command()
@@ -166,7 +177,8 @@ def reproduce(
     What was done before is kept, so that --all can be stopped and started again."""
     from .reproduce import reproduce_command
 
-    reproduce_command(names or [], everything, listing, out, fresh, reduced, json)
+    with refusals_told(BAD_INPUT if listing else UNSAVED):
+        reproduce_command(names or [], everything, listing, out, fresh, reduced, json)
 
 
 def main() -> None:

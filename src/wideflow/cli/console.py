@@ -13,6 +13,10 @@ from .._data import Data
 GOOD, FAILED, BAD_INPUT, DIVERGED, UNSAVED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 
+class OutputError(OSError):
+    """Standard output does not take what was asked for."""
+
+
 def on_terminal() -> bool:
     """Whether a person is looking at the output."""
     return sys.stdout.isatty()
@@ -21,7 +25,7 @@ def on_terminal() -> bool:
 def say(text: str) -> None:
     """A line for a person; nothing where no one looks."""
     if on_terminal():
-        print(text, flush=True)
+        answer(text)
 
 
 def tell(text: str) -> None:
@@ -32,12 +36,17 @@ def tell(text: str) -> None:
 
 def answer(text: str) -> None:
     """What was asked for, on standard output in any case."""
-    print(text, flush=True)
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror, "Standard output") from None
 
 
 def as_json(data: object) -> None:
     """One JSON document on standard output; what JSON has no number for is text, "inf" or "nan"."""
-    print(json.dumps(_strict(data), indent=1, ensure_ascii=False, allow_nan=False), flush=True)
+    answer(json.dumps(_strict(data), indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def _strict(value: object) -> Any:

@@ -1,6 +1,5 @@
 """`wideflow presets`."""
 
-import shutil
 import tomllib
 from pathlib import Path
 
@@ -37,14 +36,24 @@ def presets_command(name: str | None, copy: Path | None, json_too: bool) -> None
     for file in files:
         if (copy / file.name).exists():
             refuse(f"{copy / file.name} is there already; choose another folder.", json_too)
-    copy.mkdir(parents=True, exist_ok=True)
-    for file in files:
-        shutil.copyfile(file, copy / file.name)
+    _copy(files, copy, json_too)
     if json_too:
         as_json([str(copy / file.name) for file in files])
         return
     answer("\n".join(str(copy / file.name) for file in files))
     say(f"\nChange a number, then: wideflow run {copy / files[0].name}")
+
+
+def _copy(files: list[Path], folder: Path, json_too: bool) -> None:
+    """Each file whole or not there."""
+    from ..store.folder import make, write
+
+    for file in files:
+        try:
+            make(folder)
+            write(folder / file.name, file.read_bytes())
+        except OSError as error:
+            refuse(f"{folder / file.name} cannot be written: {error.strerror or error}.", json_too)
 
 
 def _flat(text: str) -> str:

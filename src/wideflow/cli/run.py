@@ -1,7 +1,6 @@
 """`wideflow run`."""
 
 import sys
-import warnings
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,8 +29,7 @@ def run_command(
     asked = source(spec, json_too)
     tell(f"Reading {asked.called} …")
     study = study_of(asked, changes, seed, json_too)
-    from ..store.folder import DamagedError
-    from ..study.folder import FolderError, StudyFolder
+    from ..study.folder import StudyFolder
 
     place = StudyFolder(out if out is not None else Path("out") / asked.name)
     try:
@@ -39,7 +37,7 @@ def run_command(
         place.check(study.spec, resume)
         if place.finished:
             _already(place, study, json_too)
-    except (FolderError, DamagedError, FileNotFoundError) as error:
+    except (ValueError, FileNotFoundError) as error:  # another's folder, or damage
         refuse(str(error), json_too, folder=str(place.path))
     except OSError as error:
         refuse(f"{place.path} cannot be read: {error.strerror or error}.", json_too)
@@ -65,21 +63,19 @@ def _run_study(study: Any, place: Any, again: str, json_too: bool) -> Any:
     def told(i: int, total: int, case: Any) -> None:
         tell(f"[{i + 1}/{total}] {case.label}")
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what becomes of a run is told with its status
-        try:
-            return run_study(study, place, say=told)
-        except KeyboardInterrupt:
-            return None
-        except (InUseError, ValueError, MemoryError) as error:  # a checkpoint of other data, say
-            refuse(str(error), json_too, folder=str(place.path))
-        except OSError as error:
-            if error.errno in NO_PLACE:
-                refuse(f"{place.path} cannot be written: {error.strerror or error}.", json_too)
-            _unsaved(str(error), place.path, f"Make room, then: {again}", json_too)
+    try:
+        return run_study(study, place, say=told)
+    except KeyboardInterrupt:
+        return None
+    except (InUseError, ValueError, MemoryError) as error:  # a checkpoint of other data, say
+        refuse(str(error), json_too, folder=str(place.path))
+    except OSError as error:
+        if error.errno in NO_PLACE:
+            refuse(f"{error.filename or place.path} cannot be written: {error.strerror or error}.", json_too)
+        unsaved(str(error), place.path, f"Make room, then: {again}", json_too)
 
 
-def _unsaved(why: str, path: Path, cure: str, json_too: bool) -> NoReturn:
+def unsaved(why: str, path: Path, cure: str, json_too: bool) -> NoReturn:
     """What was computed is not on the disk: say so, and leave with 4."""
     print(f"Not finished, as not everything could be saved: {why} {cure}", file=sys.stderr)
     if json_too:
@@ -90,14 +86,21 @@ def _unsaved(why: str, path: Path, cure: str, json_too: bool) -> NoReturn:
 def write_page(done: Any, json_too: bool) -> None:
     """Figures and report of a finished study."""
     from ..report.page_of_study import write_report
+    from ..store.folder import DamagedError
+    from ..store.retrying import NO_PLACE
 
     tell("Writing the report …")
+    path = done.folder.path
     try:
         write_report(done)
+    except DamagedError as error:  # a link in place of the folder of figures
+        refuse(str(error), json_too)
     except OSError as error:
-        path = done.folder.path
+        if error.errno in NO_PLACE:
+            place = error.filename2 or error.filename or path
+            refuse(f"{place} cannot be written: {error.strerror or error}.", json_too)
         why = f"the report in {path}: {error.strerror or error}."
-        _unsaved(why, path, f"The results are whole. Make room, then: wideflow report {path}", json_too)
+        unsaved(why, path, f"The results are whole. Make room, then: wideflow report {path}", json_too)
 
 
 def _free(base: Path, study: Any) -> Any:
@@ -111,7 +114,7 @@ def _free(base: Path, study: Any) -> Any:
         try:
             place.check(study.spec, resume=True)
             if place.finished:
-                place.verify_data(place.results(), data_hash(study))
+                place.verify_data(place.results(), data_hash(study), study.spec)
             return place
         except OtherStudyError:
             k += 1
@@ -119,17 +122,14 @@ def _free(base: Path, study: Any) -> Any:
 
 def _already(place: Any, study: Any, json_too: bool) -> None:
     """A finished folder is left as it is, if it is as it was."""
-    from ..study.perform import data_hash
+    from ..study.study import reopened
 
-    saved = place.results()
-    place.verify(saved, data_hash(study), study.cases)
+    done = reopened(place, study.spec)
     if not place.report.is_file():  # stopped between the last run and its report
-        from ..study.study import reopened
-
-        write_page(reopened(place), json_too)
+        write_page(done, json_too)
     print(f"{place.path} holds this run already, finished; nothing was done.", file=sys.stderr)
-    _tell_results(saved, place, json_too)
-    leave(DIVERGED if saved["status"] in ("diverged", "stalled") else GOOD)
+    _tell_results(done.results, place, json_too)
+    leave(DIVERGED if done.results["status"] in ("diverged", "stalled") else GOOD)
 
 
 def _tell_results(results: Data, place: Any, json_too: bool) -> None:
@@ -142,10 +142,9 @@ def _tell_results(results: Data, place: Any, json_too: bool) -> None:
     if not on_terminal():
         answer(str(place.report))
         return
-    print()
-    print(results_table(results))
-    print("\n" + "\n".join([results["verdict"], *(f"  - {point}" for point in results["details"])]) + "\n")
-    print(f"Report: {place.report}")
+    answer(f"\n{results_table(results)}\n")
+    answer("\n".join([results["verdict"], *(f"  - {point}" for point in results["details"])]) + "\n")
+    answer(f"Report: {place.report}")
 
 
 def results_table(results: Data) -> str:

@@ -21,12 +21,18 @@ class Source:
 
 def source(given: str, json_too: bool = False) -> Source:
     """What `given` stands for: `-`, a file, or the name of a preset."""
+    from ..spec.reading import LARGEST
+    from ..store.opening import content
+
     if given == "-":
-        return Source(sys.stdin.buffer.read(), "<stdin>", "stdin", Path.cwd())
+        return Source(sys.stdin.buffer.read(LARGEST + 1), "<stdin>", "stdin", Path.cwd())
     path = Path(given)
     try:
         if path.is_file():
-            return Source(path.read_bytes(), given, path.stem, path.resolve().parent)
+            text = content(path, LARGEST, "Is this a spec?", links=True)
+            return Source(text, given, path.stem, path.resolve().parent)
+    except ValueError as error:
+        refuse(str(error), json_too)
     except OSError as error:  # a name of hundreds of letters, a file of someone else
         refuse(f"{given} cannot be read: {error.strerror}.", json_too)
     if given in presets.names():
@@ -77,4 +83,4 @@ def study_of(given: Source, changes: list[str], seed: int | None, json_too: bool
 def refuse_spec(error: Any, json_too: bool) -> Any:
     """Leave with every mistake of a spec."""
     mistakes = [{"where": m.where, "line": m.line, "message": m.message} for m in error.mistakes]
-    refuse(str(error), json_too, mistakes=mistakes)
+    refuse(str(error), json_too, mistakes=mistakes, **({"more": error.more} if error.more else {}))

@@ -1,4 +1,4 @@
-"""How two arrays, two sets of features, or a kernel and a target lie to each other."""
+"""How two arrays, two sets of features, or a kernel and a target are aligned."""
 
 import numpy as np
 from jaxtyping import Array

@@ -1,4 +1,4 @@
-"""What a quantity changed by between saved times, beside the integral of what should have changed it."""
+"""The change of a quantity between saved times, next to the integral of its rate."""
 
 from dataclasses import dataclass
 
@@ -13,9 +13,9 @@ _FEWEST = 4  # points of a cubic spline
 
 @dataclass(frozen=True)
 class Balance:
-    """Q(t_{k+1}) − Q(t_k) = ∫Q̇ dt between the saved times `t`, an interval a row.
+    """Q(t_{k+1}) − Q(t_k) = ∫Q̇ dt between the saved times `t`, one row per interval.
 
-    - `change`: of Q as it was; `expected`: the integral of Q̇ over the interval.
+    - `change`: of Q itself; `expected`: the integral of Q̇ over the interval.
     - `residual`: change − expected.
     - `error`: one standard error that noise of finitely many particles gives it; 0 where there is none.
     - `order`: of the integral in the distance of the saved times: 4 (a cubic spline), or 2 (trapezoids)."""
@@ -37,7 +37,7 @@ class Balance:
 
     @property
     def largest(self) -> float:
-        """The largest residual summed up to any saved time, as a share of the whole change in size."""
+        """The largest residual summed up to any saved time, as a share of the total size of the changes."""
         total = np.abs(np.cumsum(self.residual, axis=0)).max(axis=0)
         return float(np.max(total / np.maximum(np.abs(self.change).sum(axis=0), 1e-300)))
 

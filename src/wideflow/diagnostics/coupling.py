@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 from .._checks import times
 from ..dynamics.flow import GradientFlow
 from ..dynamics.kernel_flow import KernelFlow
-from ..figures import COLOURS, DASHES, legend_above, panels, save
+from ..figures import COLOURS, DASHES, legend_above, panels
 from ..functionals.risk import Risk
 from ..kernels.tangent import tangent_kernels
 from ..loop import evolve
 from ..run import Run
 from ..states.trainable import AbstractTrainable
+from ..store.pictures import save
 from .alignment import alignment, relative_movement, rms, target_of
 from .formatting import log_ticks
 
@@ -42,7 +43,7 @@ class Coupled:
     alignment: Float[np.ndarray, " T"]
 
     def table(self) -> str:
-        """Start and end, a line each, in Markdown."""
+        """Start, middle and end, one line each, in Markdown."""
         head = "| t | risk, K moves | risk, K frozen | rms gap | kernel movement | alignment with y |"
         lines = [head, "|---|---|---|---|---|---|"]
         for i in sorted({0, len(self.t) // 2, len(self.t) - 1}):
@@ -61,8 +62,8 @@ class Coupled:
             axes[1].plot(self.t, self.movement, color=COLOURS[6], label="all layers")
             for i, (name, movement) in enumerate(self.layers.items()):
                 # i // 6 shifts the dash from one round of colours to the next: 18 different pairs
-                look = {"color": COLOURS[i % 6], "ls": DASHES[1 + (i + i // 6) % 3]}
-                axes[1].plot(self.t, movement, label=name, **look)
+                style = {"color": COLOURS[i % 6], "ls": DASHES[1 + (i + i // 6) % 3]}
+                axes[1].plot(self.t, movement, label=name, **style)
             axes[1].set(xlabel="time t", ylabel="‖K$_t$ − K$_0$‖/‖K$_0$‖")
             axes[2].plot(self.t, self.alignment, color=COLOURS[0], label="K moves")
             axes[2].axhline(self.alignment[0], color=COLOURS[1], ls="--", label="K frozen")
@@ -82,11 +83,11 @@ def coupled(risk: Risk, state: AbstractTrainable, ts: ArrayLike, *, rtol: float 
     how far the kernel moves. The risk must be on data (`wf.Dataset`, or `expectation=wf.Sample(m)`)."""
     if not isinstance(risk, Risk):
         raise ValueError(f"coupled needs a risk on data, wf.Risk(problem), got a {type(risk).__name__}.")
-    asked = times(ts)
-    frozen = evolve(KernelFlow(risk, rtol=rtol), state, asked)
+    requested = times(ts)
+    frozen = evolve(KernelFlow(risk, rtol=rtol), state, requested)
     data = risk.sample
-    assert data is not None  # or KernelFlow had raised
-    moving = evolve(GradientFlow(risk.on(data), rtol=rtol), state, asked)
+    assert data is not None  # or KernelFlow would have raised
+    moving = evolve(GradientFlow(risk.on(data), rtol=rtol), state, requested)
     x = data.x
     y = target_of(data.y, np.asarray(state(x)).reshape(len(x), -1))
     kernels = [tangent_kernels(one, x, form="trace") for one in moving.states]

@@ -3,12 +3,11 @@
 import math
 from dataclasses import dataclass
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import positive
-from .._tracing import traced
+from .._tracing import jit, traced
 from .._typing import Scalar
 from ..dynamics.grid import scharfetter_gummel as sg
 from ..functionals.base import AbstractFunctional
@@ -51,7 +50,7 @@ class DissipationRate:
         return total.dissipation(state)
 
 
-@eqx.filter_jit
+@jit
 def _on_grid(total: AbstractFunctional, rho: GridDensity, beta: Array, noisy: bool) -> Float[Array, ""]:
     psi = total.potential(rho.theta, rho).reshape(rho.mass.shape)
     lost = jnp.zeros((), rho.dtype)
@@ -86,4 +85,4 @@ def dissipation(
     return balance(t, [float(_energy(energy, state)) for state in states], lost)
 
 
-_energy = eqx.filter_jit(lambda functional, state: functional.energy(state))
+_energy = jit(lambda functional, state: functional.energy(state))

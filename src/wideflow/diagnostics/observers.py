@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
 from .._checks import nearest
-from .._tracing import traced
+from .._tracing import jit, traced
 from .._typing import Scalar
 from ..functionals.base import AbstractFunctional
 from ..observers import mass, second_moment
@@ -32,7 +31,7 @@ class EnergyOf:
         return _energy(traced(self.functional), state)
 
 
-_energy = eqx.filter_jit(lambda functional, state: functional.energy(state))
+_energy = jit(lambda functional, state: functional.energy(state))
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class DistanceTo:
     """How far a state is from a measure such as ρ*: "l1" ∫|ρ − ρ*| and "kl" ∫ρ log(ρ/ρ*) between densities on
     one grid, "w2" between any two. Made by `wf.diagnostics.distance_to`."""
 
-    reference: PyTree  # of the kind that `by` compares
+    reference: PyTree  # whatever `by` can compare
     by: By
 
     def __call__(self, t: float, state: PyTree) -> Scalar:
@@ -82,14 +81,14 @@ def _check_grid(reference: GridDensity, state: AbstractState) -> None:
         )
 
 
-@eqx.filter_jit
+@jit
 def _l1(mass: Array, other: Array) -> Array:
     return jnp.sum(jnp.abs(mass - other))
 
 
-@eqx.filter_jit
+@jit
 def _kl(mass: Array, other: Array) -> Array:
     """∞ where ρ has mass that the other does not."""
-    seen = mass > 0
-    ratio = jnp.log(jnp.where(seen, mass, 1.0)) - jnp.log(jnp.where(seen, other, 1.0))
-    return jnp.sum(jnp.where(seen, mass * ratio, 0.0))
+    occupied = mass > 0
+    ratio = jnp.log(jnp.where(occupied, mass, 1.0)) - jnp.log(jnp.where(occupied, other, 1.0))
+    return jnp.sum(jnp.where(occupied, mass * ratio, 0.0))

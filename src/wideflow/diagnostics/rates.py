@@ -13,7 +13,7 @@ _FEWEST = 4  # points of a fit
 
 class Rate(NamedTuple):
     """F − F* ≈ factor · e^{−value · t} from the time `since` on, with the standard error of the rate.
-    `straight` says whether the logarithm is a line there; if not, the last points were taken all the same."""
+    `straight` says whether the logarithm is a line there; if not, the last points were fitted anyway."""
 
     value: float
     error: float
@@ -69,7 +69,7 @@ def _line(t: np.ndarray, height: np.ndarray, straight: bool) -> Rate:
 def log_sobolev_constant(beta: float, decay: float, oscillation: float = 0.0) -> float:
     """ϱ = βλ e^{−β osc Ψ} (Bakry–Émery for the quadratic, Holley–Stroock for a bounded Ψ/α, osc its
     oscillation sup − inf), with KL ≤ I/(2ϱ) for every Gibbs measure ∝ exp(−β(Ψ/α + λ|θ|²/2)). Where Ψ is
-    convex, ϱ ≥ βλ whatever it oscillates."""
+    convex, ϱ ≥ βλ however much it oscillates."""
     beta, decay = positive("beta", beta), positive("decay", decay)
     return beta * decay * math.exp(-beta * positive("oscillation", oscillation, zero=True))
 

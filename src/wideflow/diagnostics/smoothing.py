@@ -19,7 +19,7 @@ def density(
     `bandwidth` (by default Silverman's rule, 0.9 min(sd, iqr/1.34) n^−1/5, n = 1/Σω² the number of equal
     particles that would scatter as much).
 
-    Particles of weight 0 are no part of ρ and do not count. With `probes` they alone do, all alike: those
+    Particles of weight 0 are not part of ρ and do not count. With `probes` only they count, equally: those
     that `wf.limit(…, probes=4096)` carries along stand for its measure. `coordinate` is a column of
     `state.theta` or its name ("a", "s", "r", "b"; "s2" for the second of several)."""
     if not is_cloud(state):

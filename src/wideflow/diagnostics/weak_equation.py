@@ -1,17 +1,16 @@
-"""The weak form d/dt ∫q dρ = −∫⟨∇q, ∇Ψ_λ⟩dρ + β⁻¹∫Δq dρ for test functions of one's own."""
+"""The weak form d/dt ∫q dρ = −∫⟨∇q, ∇Ψ_λ⟩dρ + β⁻¹∫Δq dρ for test functions of your choice."""
 
 import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import function, positive
-from .._tracing import traced
+from .._tracing import jit, traced
 from ..functionals.base import AbstractFunctional
 from ..functionals.free_energy import confining
 from ..run import Run
@@ -60,7 +59,7 @@ def weak_form(
 def terms(
     total: AbstractFunctional, tests: tuple[Callable, ...], state: AbstractState, temperature: float
 ) -> Terms:
-    """What the weak form says of one state; `total` has the first variation Ψ_λ."""
+    """The terms of the weak form at one state; `total` has the first variation Ψ_λ."""
     if not is_measure(state):
         raise ValueError(f"weak_form is about wf.Particles and wf.GridDensity, not a {type(state).__name__}.")
     point = jax.ShapeDtypeStruct((state.D,), state.dtype)
@@ -73,7 +72,7 @@ def terms(
     return _terms(total, tests, state, jnp.asarray(temperature, state.dtype))
 
 
-@eqx.filter_jit
+@jit
 def _terms(
     total: AbstractFunctional, tests: tuple[Callable, ...], state: AbstractMeasure, temperature: Array
 ) -> Terms:
@@ -90,7 +89,7 @@ def _terms(
 
 
 def _laplacian(slope: Callable, theta: Array, moves: Array) -> Array:
-    """Δq over the trained coordinates, one after the other: nothing of size n × D × D is held."""
+    """Δq over the trained coordinates, one after the other: nothing of size n × D × D is stored."""
 
     def second(i):
         unit = jnp.zeros(theta.shape[1], theta.dtype).at[i].set(1.0)

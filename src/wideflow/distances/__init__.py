@@ -1,4 +1,4 @@
-"""Distances between measures: `w2` chooses among the ways to W2, one a file; `mmd` beside it.
+"""Distances between measures: `w2` chooses among the ways to compute W2, one per file; `mmd` beside it.
 
 The public names are listed in `__init__.pyi`; each is loaded when it is first asked for."""
 

@@ -24,7 +24,7 @@ _NEGLIGIBLE = 0.01  # of the error that cells as atoms make, for cells that are 
 class Atoms:
     """Σ_j weights_j δ_{points_j} in float64, weights > 0 of sum 1. `spread` bounds W2 between it and the
     measure that it stands for; `cell` is the size of the cells whose centres the points are; `eps` is the
-    precision in which all of it came."""
+    precision of the numbers that were passed."""
 
     points: Float[np.ndarray, "n D"]
     weights: Float[np.ndarray, " n"]
@@ -70,41 +70,41 @@ class Atoms:
         return replace(rest, spread=self.spread + lost)
 
 
-def atoms(name: str, given: Measure, weights: ArrayLike | None = None) -> Atoms:
+def atoms(name: str, measure: Measure, weights: ArrayLike | None = None) -> Atoms:
     """The atoms of `Particles`, of an array (n, D), or of the cells of a `GridDensity`.
 
     A cell of sizes h with constant density is √(Σh²/12) away from its centre in W2, exactly."""
-    if is_measure(given):
+    if is_measure(measure):
         if weights is not None:
             raise ValueError(f"{name} brings its own weights: `weights` are for plain arrays.")
-        return _cells(name, given) if is_grid(given) else _points(name, given.theta, given.weights)
-    return _points(name, given, weights)
+        return _cells(name, measure) if is_grid(measure) else _points(name, measure.theta, measure.weights)
+    return _points(name, measure, weights)
 
 
-def _cells(name: str, given: GridDensity) -> Atoms:
+def _cells(name: str, density: GridDensity) -> Atoms:
     """The centres of the cells that hold mass."""
-    mass = _weights(name, given.mass, given.mass.shape)
-    low, high = np.asarray(given.low, np.float64), np.asarray(given.high, np.float64)
+    mass = _weights(name, density.mass, density.mass.shape)
+    low, high = np.asarray(density.low, np.float64), np.asarray(density.high, np.float64)
     cell = (high - low) / mass.shape
     axes = [low[i] + (np.arange(n) + 0.5) * cell[i] for i, n in enumerate(mass.shape)]
     points = np.stack([v.ravel() for v in np.meshgrid(*axes, indexing="ij")], axis=1)
     kept = mass.ravel() > 0
     spread = math.sqrt(np.sum(cell**2) / 12)
-    return Atoms(points[kept], mass.ravel()[kept], spread, cell, _eps(given.mass))
+    return Atoms(points[kept], mass.ravel()[kept], spread, cell, _eps(density.mass))
 
 
-def _points(name: str, given: ArrayLike, weights: ArrayLike | None) -> Atoms:
-    """Points as they are, with weights or alike."""
-    points = _values(name, given)
+def _points(name: str, array: ArrayLike, weights: ArrayLike | None) -> Atoms:
+    """Points as they are, with weights or equally weighted."""
+    points = _values(name, array)
     if points.ndim != 2 or 0 in points.shape:
         raise ValueError(
             f"{name} must be particles, a grid density or an array (n, D) of n >= 1 points, got shape "
-            f"{points.shape}. For points on the line give x[:, None], for one of many measures theta[i]."
+            f"{points.shape}. For points on the line pass x[:, None], for one of many measures theta[i]."
         )
     if weights is None:
-        return Atoms(points, np.full(len(points), 1 / len(points)), eps=_eps(given))
+        return Atoms(points, np.full(len(points), 1 / len(points)), eps=_eps(array))
     mass = _weights(name, weights, points.shape[:1])
-    return Atoms(points[mass > 0], mass[mass > 0], eps=max(_eps(given), _eps(weights)))
+    return Atoms(points[mass > 0], mass[mass > 0], eps=max(_eps(array), _eps(weights)))
 
 
 def both(a: Measure, b: Measure, weights: Pair = (None, None)) -> tuple[Atoms, Atoms]:
@@ -133,8 +133,9 @@ def rounding(one: Atoms, two: Atoms) -> float:
 
 def input_rounding(one: Atoms, two: Atoms) -> tuple[float, float]:
     """How far points may have moved (in W2, of both measures) and how much mass may be misplaced, because all
-    numbers were rounded before they came: a point by eps of itself, which is eps√∫|θ|²dμ in W2; weights by
-    eps of each, unless all are alike. For single precision that is far above the rounding of all sums."""
+    numbers were already rounded when they were passed: a point by eps of itself, which is eps√∫|θ|²dμ in W2;
+    weights by eps of each, unless all are alike. For single precision that is far above the rounding of all
+    sums."""
     moved = sum(v.eps * math.sqrt(v.weights @ np.sum(v.points**2, axis=1)) for v in (one, two))
     uneven = sum(v.eps for v in (one, two) if np.ptp(v.weights) > EPS * v.weights.max())
     return moved, uneven
@@ -146,30 +147,30 @@ def largest_cost(one: Atoms, two: Atoms) -> float:
     return float(np.sum(np.ptp(points, axis=0) ** 2))
 
 
-def _eps(given: object) -> float:
+def _eps(array: object) -> float:
     """The precision of an array; whole numbers are exact."""
-    dtype = getattr(given, "dtype", np.dtype(float))
+    dtype = getattr(array, "dtype", np.dtype(float))
     return max(float(jnp.finfo(dtype).eps), EPS) if jnp.issubdtype(dtype, jnp.floating) else EPS
 
 
-def _values(name: str, given: ArrayLike) -> np.ndarray:
-    if is_traced(given):
+def _values(name: str, array: ArrayLike) -> np.ndarray:
+    if is_traced(array):
         raise ValueError(
             f"{name} is traced: this distance chooses its method by values and cannot be inside jit or grad. "
             "wf.distances.w2_line, wf.distances.w2_gaussian and wf.distances.mmd_squared can."
         )
-    return finite(name, given).astype(np.float64)
+    return finite(name, array).astype(np.float64)
 
 
-def _weights(name: str, given: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """Weights as probabilities: of sum 1 up to half the digits they came with, then of sum 1."""
-    found = _values(f"weights of {name}", given)
-    if found.shape != shape:
-        raise ValueError(f"weights of {name} must have shape {shape}, got {found.shape}.")
-    total = found.sum()
-    if (found < 0).any() or abs(total - 1) > math.sqrt(_eps(np.asarray(given))):
+def _weights(name: str, array: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Weights as probabilities: of sum 1 up to half of their digits, then normalised."""
+    mass = _values(f"weights of {name}", array)
+    if mass.shape != shape:
+        raise ValueError(f"weights of {name} must have shape {shape}, got {mass.shape}.")
+    total = mass.sum()
+    if (mass < 0).any() or abs(total - 1) > math.sqrt(_eps(np.asarray(array))):
         raise ValueError(
             f"weights of {name} must be >= 0 and sum to 1; the sum is {total:.6g}, the least "
-            f"{found.min():.3g}. Try weights / weights.sum()."
+            f"{mass.min():.3g}. Try weights / weights.sum()."
         )
-    return found / total
+    return mass / total

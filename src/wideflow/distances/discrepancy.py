@@ -3,16 +3,16 @@
 import math
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import nearest, positive
+from .._tracing import jit
 from ..states.chunks import chunk_rows, chunked
 from .atoms import EPS, Atoms, Measure, Pair, both, centred, input_rounding
 from .distance import Distance, rooted
-from .simplex import told_cells
+from .simplex import cells_note
 
 
 def _root(s: Array) -> Array:
@@ -39,16 +39,16 @@ def mmd_squared(
     unbiased: bool = False,
 ) -> Float[Array, ""]:
     """MMD² = ∫∫k dμdμ + ∫∫k dνdν − 2∫∫k dμdν of two weighted clouds, as a pure function of arrays: it goes
-    through `jax.jit`, `jax.vmap` and `jax.grad` (in points, weights and bandwidth), in the precision that it
-    is given. Weights are ≥ 0 and are divided by their sum, equal by default; kernels are those of
-    `wf.distances.mmd`, which adds an error and takes measures of any kind. No matrix of pairs is held,
+    through `jax.jit`, `jax.vmap` and `jax.grad` (in points, weights and bandwidth), in the precision of
+    its arguments. Weights are ≥ 0 and are divided by their sum, equal by default; kernels are those of
+    `wf.distances.mmd`, which adds an error and takes measures of any kind. No matrix of pairs is stored,
     derivatives included."""
     _known(kernel)
     x, y = jnp.asarray(x), jnp.asarray(y)
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
         raise ValueError(
             f"mmd_squared takes points (n, D) and (m, D) of one space, got {x.shape} and {y.shape}. For "
-            "points on the line give x[:, None]; for many clouds use jax.vmap."
+            "points on the line pass x[:, None]; for many clouds use jax.vmap."
         )
     mu, nu = ((v / bandwidth, _shares(v, p)) for v, p in ((x, x_weights), (y, y_weights)))
     return _square(_sums(mu, mu, kernel), _sums(nu, nu, kernel), _sums(mu, nu, kernel), unbiased)
@@ -57,7 +57,7 @@ def mmd_squared(
 def _shares(points: Array, weights: Array | None) -> Array:
     mass = jnp.ones(points.shape[0], points.dtype) if weights is None else jnp.asarray(weights)
     if mass.shape != points.shape[:1]:
-        raise ValueError(f"weights must have shape {points.shape[:1]}, one a point, got {mass.shape}.")
+        raise ValueError(f"weights must have shape {points.shape[:1]}, one per point, got {mass.shape}.")
     return mass / jnp.sum(mass)
 
 
@@ -102,7 +102,7 @@ def mmd(
     value, error = rooted(square, slack)
     error += sum(_cells(kernel, v.spread / h) for v in (one, two))
     method = f"MMD, {kernel} kernel of bandwidth {h:.3g}{', unbiased' if unbiased else ''}"
-    return Distance(value, error, method + told_cells(one, two), square, math.sqrt(max(variance, 0.0)))
+    return Distance(value, error, method + cells_note(one, two), square, math.sqrt(max(variance, 0.0)))
 
 
 def _bandwidth(one: Atoms, two: Atoms) -> float:
@@ -158,7 +158,7 @@ def _variance(xx: _Sums, yy: _Sums, xy: _Sums) -> Float[Array, ""]:
     return jnp.maximum(first - second, second)
 
 
-@eqx.filter_jit
+@jit
 def _sums(x: tuple[Array, Array], y: tuple[Array, Array], kernel: str) -> _Sums:
     (points, p), (others, q) = x, y
     k = _KERNELS[kernel]
@@ -173,5 +173,5 @@ def _sums(x: tuple[Array, Array], y: tuple[Array, Array], kernel: str) -> _Sums:
 
     start = (jnp.zeros_like(q), jnp.zeros((), q.dtype))
     blocks = (chunked(points, size), chunked(p, size, pad="constant"))
-    (columns, squares), rows = jax.lax.scan(jax.checkpoint(add), start, blocks)  # derivatives hold no tiles
+    (columns, squares), rows = jax.lax.scan(jax.checkpoint(add), start, blocks)  # derivatives keep no tiles
     return _Sums(p, q, rows.ravel()[: points.shape[0]], columns, squares, k(jnp.zeros((), p.dtype)))

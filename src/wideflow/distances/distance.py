@@ -1,4 +1,4 @@
-"""What a distance answers: the number, its error, and how it was found."""
+"""What a distance returns: the number, its error, and how it was computed."""
 
 import math
 from dataclasses import dataclass, replace
@@ -11,8 +11,8 @@ class Distance:
     `error` bounds or, where `method` says so, estimates how far `value` is from the distance of the measures
     that were given: rounding (also that of the numbers themselves, where they come in single precision), an
     unfinished solver, cells taken as atoms. That clouds are draws of some law
-    is no error of the number; only `wf.distances.mmd` tells it apart, as `standard_error`. `square` is what
-    `value` is the root of: an unbiased estimate of it may be negative, and then `value` is 0."""
+    is not an error of the number; only `wf.distances.mmd` estimates its effect, as `standard_error`. `square`
+    is what `value` is the root of: an unbiased estimate of it may be negative, and then `value` is 0."""
 
     value: float
     error: float

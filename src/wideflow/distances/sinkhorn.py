@@ -3,17 +3,17 @@
 import math
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from .._checks import count, positive
+from .._tracing import jit
 from ..states.chunks import chunk_rows, chunked, map_rows
 from .atoms import EPS, Atoms, centred, rounding
 from .distance import Distance
-from .simplex import told_cells
+from .simplex import cells_note
 
 _RELATIVE = 0.005  # ε in units of E|x − y|² under the independent coupling
 _RELAXED = 1.8  # the factor of overrelaxation
@@ -30,7 +30,8 @@ def w2_by_sinkhorn(
     iterations: int = 1000,
 ) -> Distance:
     """W2 from the potentials of entropic transport at ε = `epsilon` (in units of θ²; by default 0.005 of the
-    mean cost of the independent coupling, once the means are taken out), nothing of size n × m held.
+    mean cost of the independent coupling, once the means are taken out), without storing anything of size n ×
+    m.
 
     Sinkhorn's iteration ends when the plan's first marginal is right up to mass `tol`, or after `iterations`.
     Either way the entropic plan, rounded to a coupling, bounds W2² from above, and the potentials, made
@@ -49,22 +50,22 @@ def w2_by_sinkhorn(
         raise ValueError(f"epsilon must be at least {least:.3g} for such measures, got {epsilon:.3g}.")
     with jax.enable_x64(True):
         mu, nu = (_Cloud(jnp.asarray(v.points), jnp.asarray(v.weights)) for v in (x, y))
-        found = _potentials(mu, nu, jnp.asarray(epsilon), jnp.asarray(tol), jnp.asarray(iterations))
-        lower, upper = (float(v) for v in _bracket(mu, nu, found))
-        blurred = _debiased(mu, nu, found, jnp.asarray(iterations)) if debiased else math.nan
+        potentials = _potentials(mu, nu, jnp.asarray(epsilon), jnp.asarray(tol), jnp.asarray(iterations))
+        lower, upper = (float(v) for v in _bracket(mu, nu, potentials))
+        blurred = _debiased(mu, nu, potentials, jnp.asarray(iterations)) if debiased else math.nan
     slack = rounding(x, y) + 4 * EPS * apart
     low, high = (math.sqrt(max(apart + v, 0.0)) for v in (lower - slack, upper + slack))
     value = min(max(math.sqrt(max(apart + blurred, 0.0)), low), high) if debiased else (low + high) / 2
     error = max(value - low, high - value) + one.spread + two.spread
-    ended = "" if float(found.gap) <= tol else f", stopped after {iterations} iterations"
-    method = f"Sinkhorn{', debiased' if debiased else ''}, epsilon = {float(found.epsilon):.3g}{ended}"
-    return Distance(value, error, method + told_cells(one, two), value**2)
+    ended = "" if float(potentials.gap) <= tol else f", stopped after {iterations} iterations"
+    method = f"Sinkhorn{', debiased' if debiased else ''}, epsilon = {float(potentials.epsilon):.3g}{ended}"
+    return Distance(value, error, method + cells_note(one, two), value**2)
 
 
-def _debiased(mu: "_Cloud", nu: "_Cloud", found: "_Potentials", most: Array) -> float:
+def _debiased(mu: "_Cloud", nu: "_Cloud", potentials: "_Potentials", most: Array) -> float:
     """OT_ε(μ, ν) − ½OT_ε(μ, μ) − ½OT_ε(ν, ν), which is 0 for μ = ν."""
-    alone = [_potentials(v, v, found.epsilon, found.tol, most).value(v, v) for v in (mu, nu)]
-    return float(found.value(mu, nu) - (alone[0] + alone[1]) / 2)
+    alone = [_potentials(v, v, potentials.epsilon, potentials.tol, most).value(v, v) for v in (mu, nu)]
+    return float(potentials.value(mu, nu) - (alone[0] + alone[1]) / 2)
 
 
 class _Cloud(NamedTuple):
@@ -106,9 +107,9 @@ def _hard(x: Array, nu: _Cloud, g: Array) -> Float[Array, " n"]:
     return map_rows(lambda rows: jnp.min(-2 * rows @ nu.points.T - g, axis=1), x, _rows(x, nu.points))
 
 
-@eqx.filter_jit
+@jit
 def _potentials(mu: _Cloud, nu: _Cloud, epsilon: Array, tol: Array, most: Array) -> _Potentials:
-    """Alternate f and g, from a large ε halved at every step to the one that was asked for, and there go
+    """Alternate f and g, from a large ε halved at every step to the requested one, and there go
     further by _RELAXED than each half step would (overrelaxation, safe near the end only), which took a
     quarter of the steps where it was measured. The last two half steps are plain: the second marginal is then
     exact."""
@@ -118,12 +119,12 @@ def _potentials(mu: _Cloud, nu: _Cloud, epsilon: Array, tol: Array, most: Array)
 
     def step(carry: _Potentials) -> _Potentials:
         eps = jnp.maximum(carry.epsilon / 2, epsilon)
-        wanted = _soft(mu.points, nu, carry.g, eps)
+        target = _soft(mu.points, nu, carry.g, eps)
         # the old plan's first marginal is p exp((f_old − f)/ε), once ε stays
-        gap = jnp.sum(mu.weights * jnp.abs(jnp.expm1((carry.f - wanted) / eps)))
+        gap = jnp.sum(mu.weights * jnp.abs(jnp.expm1((carry.f - target) / eps)))
         gap = jnp.where(carry.epsilon == eps, gap, jnp.inf)
         further = jnp.where(gap < _NEAR, _RELAXED, 1.0)
-        f = carry.f + further * (wanted - carry.f)
+        f = carry.f + further * (target - carry.f)
         g = carry.g + further * (_soft(nu.points, mu, f, eps) - carry.g)
         return _Potentials(f, g, eps, gap, tol, carry.steps + 1)
 
@@ -140,28 +141,32 @@ def _potentials(mu: _Cloud, nu: _Cloud, epsilon: Array, tol: Array, most: Array)
     return ended._replace(f=f, g=_soft(nu.points, mu, f, ended.epsilon))
 
 
-@eqx.filter_jit
-def _bracket(mu: _Cloud, nu: _Cloud, found: _Potentials) -> tuple[Array, Array]:
+@jit
+def _bracket(mu: _Cloud, nu: _Cloud, potentials: _Potentials) -> tuple[Array, Array]:
     """Bounds of W2² from below and above."""
     moments = mu.moment() + nu.moment()
-    g = _hard(nu.points, mu, found.f)
+    g = _hard(nu.points, mu, potentials.f)
     f = _hard(mu.points, nu, g)
     lower = mu.weights @ f + nu.weights @ g + moments
-    upper = moments - 2 * _rounded_correlation(mu, nu, found)
+    upper = moments - 2 * _rounded_correlation(mu, nu, potentials)
     return lower, upper
 
 
-def _rounded_correlation(mu: _Cloud, nu: _Cloud, found: _Potentials) -> Float[Array, ""]:
+def _rounded_correlation(mu: _Cloud, nu: _Cloud, potentials: _Potentials) -> Float[Array, ""]:
     """Σπ_ij⟨x_i, y_j⟩ of the entropic plan made a coupling: rows with too much mass are scaled down, and the
     mass that then is missing in rows and columns is paired independently (Altschuler, Weed and Rigollet)."""
     rows = _rows(mu.points, nu.points)
-    tilt = jnp.log(nu.weights) + found.g / found.epsilon
-    blocks = (chunked(mu.points, rows), chunked(mu.weights, rows, pad="constant"), chunked(found.f, rows))
+    tilt = jnp.log(nu.weights) + potentials.g / potentials.epsilon
+    blocks = (
+        chunked(mu.points, rows),
+        chunked(mu.weights, rows, pad="constant"),
+        chunked(potentials.f, rows),
+    )
 
     def add(carry: tuple[Array, Array, Array], block: tuple[Array, Array, Array]) -> tuple[tuple, Array]:
         columns, correlation, missing = carry
         x, p, f = block
-        plan = p[:, None] * jnp.exp((f[:, None] + 2 * x @ nu.points.T) / found.epsilon + tilt)
+        plan = p[:, None] * jnp.exp((f[:, None] + 2 * x @ nu.points.T) / potentials.epsilon + tilt)
         mass = plan.sum(axis=1)
         kept = jnp.where(mass > p, p / jnp.where(mass > 0, mass, 1.0), 1.0)
         less = p - kept * mass

@@ -11,7 +11,7 @@ from .._checks import key as check_key
 from .atoms import EPS, Atoms, Measure, Pair, both, centred, input_rounding, largest_cost
 from .distance import Distance, rooted
 from .quantiles import w2_by_quantiles
-from .simplex import told_cells
+from .simplex import cells_note
 
 
 def sliced_w2(
@@ -25,8 +25,8 @@ def sliced_w2(
     the error is a bound."""
     one, two = both(a, b, weights)
     moved, mass = input_rounding(one, two)
-    found = w2_by_slices(one, two, key=key, directions=directions)
-    return found.widened(moved, mass * largest_cost(one, two))
+    distance = w2_by_slices(one, two, key=key, directions=directions)
+    return distance.widened(moved, mass * largest_cost(one, two))
 
 
 def w2_by_slices(one: Atoms, two: Atoms, *, key: Array, directions: int = 200) -> Distance:
@@ -43,7 +43,7 @@ def w2_by_slices(one: Atoms, two: Atoms, *, key: Array, directions: int = 200) -
     value, error = rooted(square, 4 * EPS * square)
     # cells against their centres: E_u Σ u_i² h_i²/12 = (1/D) Σ h_i²/12
     error += (one.spread + two.spread) / math.sqrt(one.D) + (spread / (2 * value) if value > 0 else 0.0)
-    method = f"sliced, {directions} directions, error one standard error over them" + told_cells(one, two)
+    method = f"sliced, {directions} directions, error one standard error over them" + cells_note(one, two)
     return Distance(value, error, method, square)
 
 

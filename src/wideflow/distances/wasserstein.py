@@ -25,12 +25,12 @@ def w2(
     a: Measure, b: Measure, method: str | None = None, *, weights: Pair = (None, None), **options: object
 ) -> Distance:
     """W2(μ, ν) = (min_π ∫|θ − θ'|²dπ)^½ over couplings π of a and b: particles, grid densities or arrays
-    (n, D); `weights` is a pair for arrays, those of a and of b. The answer has `value`, `error`, `method`.
+    (n, D); `weights` is a pair for arrays, those of a and of b. The result has `value`, `error`, `method`.
 
     `method`:
     - "quantiles" (D = 1): closed form; densities that are constant on cells are taken exactly.
-    - "simplex": exact, holds n × m; option `iterations`.
-    - "sinkhorn": between two bounds, holds tiles; `epsilon`, `debiased`, `tol`, `iterations`.
+    - "simplex": exact, stores n × m numbers; option `iterations`.
+    - "sinkhorn": between two bounds, stores only tiles; `epsilon`, `debiased`, `tol`, `iterations`.
     - "sliced": another distance, SW2 ≤ W2/√D (`wf.distances.sliced_w2`); `key`, `directions`.
     - "gaussian": W2 of the Gaussians with the same means and covariances, which is at most W2 (Gelbrich).
 
@@ -55,7 +55,7 @@ def w2(
                 f'w2(method="{name}") has no option {option!r}; it has {", ".join(known) or "none"}.'
             )
     if name == "sliced" and "key" not in options:
-        raise ValueError('w2(method="sliced") draws directions: give key=jax.random.key(0).')
+        raise ValueError('w2(method="sliced") draws directions: pass key=jax.random.key(0).')
     moved, mass = input_rounding(one, two)
     return solve(one, two, **options).widened(moved, mass * largest_cost(one, two))
 

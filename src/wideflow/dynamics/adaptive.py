@@ -28,7 +28,7 @@ class Attempt(eqx.Module):
 class AdaptiveCarry(AbstractCarry):
     """The state of the last accepted step, and the attempt that goes on from it."""
 
-    state: PyTree  # of the kind that the method moves
+    state: PyTree  # whatever kind of state the method moves
     attempt: Attempt
 
     @property
@@ -38,7 +38,7 @@ class AdaptiveCarry(AbstractCarry):
 
 class AbstractAdaptive(AbstractDynamics):
     """A flow by steps of controlled error. The steps do not depend on the times at which it is read. Under
-    replicas each has step control of its own: those that are through wait for the others."""
+    replicas each has step control of its own: those that are done wait for the others."""
 
     max_steps: Abstract[int]
 
@@ -63,7 +63,7 @@ class AbstractAdaptive(AbstractDynamics):
         """The state at another value of what moves."""
 
     def noted(self, carry: AdaptiveCarry) -> dict[str, Array]:
-        """What else the result should tell."""
+        """What else the result should report."""
         return {}
 
     def collapsed(self, now: Attempt) -> Bool[Array, ""]:
@@ -80,9 +80,9 @@ class AbstractAdaptive(AbstractDynamics):
     def advance_to(self, carry, target, budget):
         t1 = target.astype(carry.t.dtype)
         spent = carry.attempt.taken + carry.attempt.rejected
-        most = jnp.minimum(jnp.asarray(budget, jnp.int32), jnp.maximum(self.max_steps - spent, 0))
-        going = _advance(traced(self), carry, t1, most, jnp.asarray(False))
-        carry, finite, collapsed, noted = going
+        max_attempts = jnp.minimum(jnp.asarray(budget, jnp.int32), jnp.maximum(self.max_steps - spent, 0))
+        result = _advance(traced(self), carry, t1, max_attempts, jnp.asarray(False))
+        carry, finite, collapsed, noted = result
         now = carry.attempt
         reached = self.passed(now, t1)
         stalled = ~reached & (collapsed | (now.taken + now.rejected >= self.max_steps))
@@ -93,7 +93,7 @@ class AbstractAdaptive(AbstractDynamics):
 
     @abc.abstractmethod
     def is_finite(self, carry: AdaptiveCarry) -> Bool[Array, ""]:
-        """Whether the state is one of numbers."""
+        """Whether all numbers of the state are finite."""
 
 
 @eqx.filter_jit
@@ -102,21 +102,24 @@ def _init(flow: AbstractAdaptive, state: AbstractState) -> AdaptiveCarry:
 
 
 @eqx.filter_jit
-def _advance(flow: AbstractAdaptive, carry: AdaptiveCarry, t1: Array, most: Array, clip: Array) -> PyTree:
-    """Attempts until t1 is passed, or `most` of them are done; with `clip` the last one ends at t1."""
+def _advance(
+    flow: AbstractAdaptive, carry: AdaptiveCarry, t1: Array, max_attempts: Array, clip: Array
+) -> PyTree:
+    """Attempts until t1 is passed, or `max_attempts` of them are done; with `clip` the last one ends at
+    t1."""
     first = carry.attempt
-    last = first.taken + first.rejected + most
+    last = first.taken + first.rejected + max_attempts
 
-    def goes_on(now: Attempt) -> Array:
+    def unfinished(now: Attempt) -> Array:
         ahead = jnp.where(clip, now.t < t1, ~flow.passed(now, t1))
         return ahead & (now.taken + now.rejected < last) & ~flow.collapsed(now)
 
-    now = jax.lax.while_loop(goes_on, lambda now: flow.attempted(carry.state, now, t1, clip), first)
+    now = jax.lax.while_loop(unfinished, lambda now: flow.attempted(carry.state, now, t1, clip), first)
     carry = AdaptiveCarry(flow.with_value(carry.state, now.value), now)
     return carry, flow.is_finite(carry), flow.collapsed(now), flow.noted(carry)
 
 
 def clipped(flow: AbstractAdaptive, carry: AdaptiveCarry, t1: Array) -> AdaptiveCarry:
     """The carry at t1 itself, by a last step that ends there."""
-    most, t1 = jnp.asarray(flow.max_steps, jnp.int32), t1.astype(carry.t.dtype)
-    return _advance(traced(flow), carry, t1, most, jnp.asarray(True))[0]
+    max_attempts, t1 = jnp.asarray(flow.max_steps, jnp.int32), t1.astype(carry.t.dtype)
+    return _advance(traced(flow), carry, t1, max_attempts, jnp.asarray(True))[0]

@@ -1,4 +1,4 @@
-"""What every dynamics answers to the loop in `evolve`."""
+"""The interface between every dynamics and the loop in `evolve`."""
 
 import abc
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ NO_BUDGET = 2**30  # steps: more than any run takes in one piece
 class Info(eqx.Module):
     """What an advance reports, as arrays: nothing here is needed to go on."""
 
-    reached: Bool[Array, "*r"]  # the asked time was reached; else the budget of steps ran out first
+    reached: Bool[Array, "*r"]  # the requested time was reached; else the budget of steps ran out first
     finite: Bool[Array, "*r"]  # the state holds no NaN or inf
     stalled: Bool[Array, "*r"]  # the step size collapsed, or the steps ran out
     steps: Int[Array, "*r"]  # steps taken in all, rejected ones apart
     rejected: Int[Array, "*r"]
-    noted: dict[str, Array] = eqx.field(default_factory=dict)  # what else the result should tell
+    noted: dict[str, Array] = eqx.field(default_factory=dict)  # what else the result should report
 
 
 class AbstractCarry(AbstractReplicable):
@@ -55,7 +55,7 @@ class AbstractDynamics(eqx.Module):
 
     @abc.abstractmethod
     def target(self, t: ArrayLike) -> Array:
-        """The time t as `advance_to` wants it: a number of steps, or t itself."""
+        """The time t in the form that `advance_to` takes: a number of steps, or t itself."""
 
     @abc.abstractmethod
     def advance_to(self, carry: PyTree, target: Array, budget: Scalar) -> tuple[PyTree, Info]:
@@ -74,7 +74,7 @@ class AbstractDynamics(eqx.Module):
         """How far the carry has come, for a progress bar."""
 
     def snap(self, ts: np.ndarray) -> np.ndarray:
-        """The times at which states are really read, the nearest steps to the asked ones."""
+        """The times at which states are actually read: those of the steps nearest to the requested ones."""
         return ts
 
     def check_times(self, ts: np.ndarray) -> None:
@@ -86,8 +86,17 @@ class AbstractDynamics(eqx.Module):
         """Raise if this state cannot be moved; warn of what will not go well."""
 
     def cautions(self, noted: Mapping[str, object]) -> dict[str, str]:
-        """Warnings, each by a name, that what an advance noted gives reason for."""
+        """Warnings by name that follow from what an advance noted."""
         return {}
+
+    def functional_at(self, carry: PyTree) -> AbstractFunctional:
+        """What the next step from this carry descends: the functional, on a batch where there is one."""
+        return self.functional
+
+    def fault(self, carry: PyTree) -> str:
+        """What of its own, beside the functional, makes the next step from this carry not finite, as a
+        sentence with a cure; "" if nothing does."""
+        return ""
 
     @abc.abstractmethod
     def advice(self, state: AbstractState, key: Array) -> str:
@@ -102,17 +111,17 @@ def check_functional(dynamics: AbstractDynamics) -> None:
 
 
 def not_trainable(dynamics: AbstractDynamics, state: AbstractState) -> ValueError:
-    """The error for a state that this dynamics, one of trainable states, cannot move."""
+    """The error for a state that a dynamics of trainable states cannot move."""
     return not_moved(dynamics, state, "moves wf.Particles or a network")
 
 
 def not_moved(dynamics: AbstractDynamics, state: AbstractState, objection: str) -> ValueError:
-    """The error for a state that this dynamics cannot move, with what it can."""
+    """The error for a state that this dynamics cannot move, which says what it can move."""
     hint = " Draw one first: .sample(key, n)." if hasattr(state, "sample") else ""
     return ValueError(f"{dynamics.name} {objection}, got a {type(state).__name__}.{hint}")
 
 
 def is_finite(tree: PyTree) -> Bool[Array, ""]:
-    """Whether every floating entry is finite (their sum is: one number a leaf, no mask held)."""
+    """Whether every floating entry is finite (by their sum: one number per leaf, and no mask in memory)."""
     sums = [jnp.sum(v) for v in jax.tree.leaves(eqx.filter(tree, eqx.is_inexact_array))]
     return jnp.isfinite(sum(sums, start=jnp.zeros(())))

@@ -75,13 +75,13 @@ def BirthDeath(  # noqa: N802
 ) -> Descent:
     """A step of descent (of Langevin's with β < ∞), then every particle j has an event with probability
     1 − e^{−κη|Ψ_j − mean Ψ|}, κ = `reaction`: where Ψ_j is above the mean it dies and a copy of another takes
-    its place, where it is below it is copied onto another. n stays.
+    its place, where it is below it is copied onto another. n stays the same.
 
     As n → ∞ and η → 0 it is ∂tρ = ∇·(ρ∇Ψ_λ) + β⁻¹Δρ − κρ(Ψ_λ − ∫Ψ_λ dρ), the flow of
     `wf.WassersteinFisherRao` with particles of equal weight. Copies stay together without noise. With noise
-    the reaction is that of Ψ_λ alone, not of Ψ_λ + β⁻¹ log ρ, which particles do not know.
+    the reaction is that of Ψ_λ alone, not of Ψ_λ + β⁻¹ log ρ, which particles cannot know.
 
-    - `functional`, `beta`, `decay`: what is lowered, a `wf.FreeEnergy` or a risk with β and λ said here.
+    - `functional`, `beta`, `decay`: what is lowered, a `wf.FreeEnergy`, or a risk with β and λ given here.
     - `step`: η; time is t = kη after k steps.
 
     >>> run = wf.evolve(wf.BirthDeath(R, step=0.1, reaction=2.0), net, ts, key=key)

@@ -21,6 +21,7 @@ from .rules import AbstractRule, At, Force
 from .stability import largest_stable_step
 
 _PILOT = 200  # steps of a trial run, when a step size is to be suggested
+_LEAST = 1e-6  # of the step that diverged: smaller ones are not suggested
 _GROUP, _CHEAP = 4, 2**19  # steps per turn of the loop where θ times batch is below this many numbers
 
 
@@ -28,9 +29,9 @@ class DescentCarry(AbstractCarry):
     """Step counter k, key, state, and the rule's memory: all that step k + 1 depends on. Replicas share k."""
 
     shared = ("k",)
-    k: Int[Array, ""]  # of NumPy before the first step
+    k: Int[Array, ""]  # a NumPy array before the first step
     key: Array
-    state: PyTree  # of the kind that the rule moves
+    state: PyTree  # whatever kind of state the rule moves
     memory: PyTree
 
 
@@ -38,7 +39,7 @@ class Descent(AbstractDynamics):
     """θ ← rule(θ, η, velocity of the functional on this step's batch), time t = kη.
 
     `wf.GradientDescent`, `wf.SGD`, `wf.Langevin`, `wf.Adam`, `wf.Optax` and the
-    dynamics of masses (`wf.FisherRao` and its kin) are made of this.
+    dynamics of masses (`wf.FisherRao` and its kin) are built on this.
 
     `jax.grad` goes through `advance` where the number of steps is known outside of the trace (step, times and
     budget are plain numbers, and the carry is that of `init` or of another such advance): the steps are then
@@ -78,8 +79,8 @@ class Descent(AbstractDynamics):
     def check_state(self, state):
         if objection := self.rule.objection(state):
             raise not_moved(self, state, objection)
-        if is_trainable(state) and (doubt := state.objection(self.rule.scale_free)):
-            warnings.warn(doubt, stacklevel=4)
+        if is_trainable(state) and (caution := state.objection(self.rule.scale_free)):
+            warnings.warn(caution, stacklevel=4)
 
     def init(self, state, key, ts=None):
         return DescentCarry(_known(0), key, state, self.rule.init(state))
@@ -104,20 +105,54 @@ class Descent(AbstractDynamics):
     def time(self, carry):
         return carry.k * self.step
 
+    def functional_at(self, carry):
+        nodes = self.batches.draw(carry.key, jnp.asarray(carry.k)[None])
+        if nodes is None:
+            return self.functional
+        return self.functional.on(jax.tree.map(lambda v: v[0], nodes))
+
+    def fault(self, carry):
+        if self.rule.descends:
+            return ""
+        nodes = self.batches.draw(carry.key, jnp.asarray(carry.k)[None])
+        batch = jax.tree.map(lambda v: v[0], nodes)
+        moved = _step(self, carry.key, jnp.asarray(carry.k), (carry.state, carry.memory), batch)
+        return "" if bool(is_finite(moved[0])) else self.rule.complaint
+
     def advice(self, state, key):
         nodes = self.batches.draw(key, jnp.arange(16)) if self.rule.descends else None
         bound = largest_stable_step(self.functional, state, nodes) if self.rule.descends else np.inf
-        tried = min(bound, self.step) / 2
-        while tried > self.step * 1e-6 and not self._calm(tried, state, key):
-            tried /= 2  # the curvature may grow from the start on
+        known = bool(np.isfinite(bound) and bound > 0)  # flat or not smooth at the start: there is no bound
         kind = "this batch size" if nodes is not None else "full batches"
-        at_start = f": at the start the largest stable step for {kind} is about {bound:.3g}"
-        known = at_start if np.isfinite(bound) else ""
-        return f"step = {self.step:.6g} is too large for {self.name}{known}. Try step = {tried:.2g}."
+        at_start = f": at the start the largest stable step for {kind} is about {bound:.3g}" if known else ""
+        step = self._calm_step(min(bound, self.step) if known else self.step, state, key)
+        return f"step = {self.step:.6g} is too large for {self.name}{at_start}. {self._try(step)}"
+
+    def _try(self, step: float | None) -> str:
+        if step is not None:
+            return f"Try step = {step:.2g}."
+        if self.rule.at_step(self.step) is None:
+            return "Lower the learning rate of the optimiser; `step` here only sets the time axis."
+        return (
+            f"No smaller step is advised: none that was tried, down to {self.step * _LEAST:.1g}, kept the "
+            "risk from growing. Look at the scale of the data, the start and the penalties."
+        )
+
+    def _calm_step(self, largest: float, state: AbstractState, key: Array) -> float | None:
+        """A step below the largest one that a pilot run has shown to be calm; None if none was."""
+        step = largest / 2
+        while step > self.step * _LEAST:  # the curvature may grow from the start on
+            if self._calm(step, state, key):
+                return step
+            step /= 2
+        return None
 
     def _calm(self, step: float, state: AbstractState, key: Array) -> bool:
         """Whether the risk stays below where it began, or nearly, in a pilot run with this step."""
-        pilot = eqx.tree_at(lambda dynamics: dynamics.step, self, step)
+        rule = self.rule.at_step(step)
+        if rule is None:
+            return False
+        pilot = eqx.tree_at(lambda dynamics: (dynamics.step, dynamics.rule), self, (step, rule))
         carry, before = pilot.init(state, key), _value(traced(self.functional), state)
         last = int(min(_PILOT, self.batches.most_steps()))
         for k in range(4, last + 1, 4):
@@ -132,7 +167,7 @@ _value = eqx.filter_jit(lambda functional, state: functional.value(state))
 
 
 def _known(k: int) -> PyTree:
-    """A step number of NumPy's: one that is known inside of every transformation."""
+    """A step number as a NumPy array, so that it is known inside every transformation."""
     return np.asarray(k, np.int32)
 
 
@@ -178,7 +213,7 @@ def _advance(dynamics: Descent, carry: DescentCarry, stop: Int[Array, ""]) -> tu
             for k in [g * group + i for i in range(group)]:
                 nodes = jax.tree.map(lambda v, k=k: v[k - first], data)
                 moved = _step(dynamics, key, k, moving, nodes)
-                # A group may stand out over either end of the interval: those steps do not count.
+                # A group may extend past either end of the interval: the steps outside do not count.
                 counts = True if group == 1 else (k >= start) & (k < stop)
                 moving = jax.tree.map(lambda new, old, on=counts: _choose(on, new, old), moved, moving)
             return moving
@@ -196,6 +231,7 @@ def _choose(counts: Array, new: Array, old: Array) -> Array:
 
 
 def _group(dynamics: Descent, state: AbstractTrainable) -> int:
-    """Steps to take per turn of the loop: several where a step is so cheap that the turn shows."""
+    """Steps to take per turn of the loop: several where a step is so cheap that the overhead of a turn
+    shows."""
     size = sum(leaf.size for leaf in jax.tree.leaves(state.parts)) * dynamics.batches.batch
     return _GROUP if 0 < size < _CHEAP else 1

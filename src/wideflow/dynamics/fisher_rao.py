@@ -46,12 +46,12 @@ def FisherRao(  # noqa: N802
     D = W2²/2 and F itself in place of its linear part it is the proximal step of Wasserstein's geometry
     (JKO), whose η → 0 is the gradient flow. F convex and KL(ρ*|ρ_0) finite: F(ρ_t) − F* ≤ KL(ρ*|ρ_0)/t.
 
-    It moves `wf.Particles` and `wf.GridDensity` alike. On a grid β < ∞ (of F itself, or said here) adds
-    −S(ρ)/β. The step keeps the entropy whole and takes the rest linear,
+    It moves `wf.Particles` and `wf.GridDensity` alike. On a grid β < ∞ (of F itself, or given here) adds
+    −S(ρ)/β. The step keeps the entropy exact and linearises the rest,
     argmin ⟨Ψ_λ, ρ⟩ − S(ρ)/β + KL(ρ|ρ_k)/η, that is ρ ∝ (ρ_k e^{−ηΨ_λ})^{1/(1 + η/β)}: stable for any η/β,
-    with fixed points ρ ∝ e^{−βΨ_λ} whatever η (where there is mass: a cell that is empty stays so).
+    with fixed points ρ ∝ e^{−βΨ_λ} whatever η (where there is mass: an empty cell stays empty).
 
-    - `functional`, `beta`, `decay`: what is lowered, a `wf.FreeEnergy` or a risk with β and λ said here.
+    - `functional`, `beta`, `decay`: what is lowered, a `wf.FreeEnergy`, or a risk with β and λ given here.
     - `step`: η; time is t = kη after k steps.
 
     >>> run = wf.evolve(wf.FisherRao(F, step=0.1), density, ts)

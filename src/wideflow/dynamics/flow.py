@@ -43,7 +43,7 @@ class GradientFlow(AbstractAdaptive):
 
     Each step keeps its estimated error below (atol + rtol·|θ|)/max(1, α), root mean square over all
     coordinates: θ moves by 1/α for F to move by order 1, so that in float32 digits run out at α ≳ 10³. By
-    default rtol is 1e-6 in float64 and 1e-4 in float32, whose rounding would otherwise rule the steps, and
+    default rtol is 1e-6 in float64 and 1e-4 in float32, whose rounding would otherwise dictate the steps, and
     atol is rtol/100. A velocity that is not smooth (relu on data, a path norm) takes many small steps: ask
     for less there, or take `wf.GradientDescent`.
 

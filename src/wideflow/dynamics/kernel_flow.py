@@ -66,7 +66,7 @@ class KernelFlow(AbstractDynamics):
     """u̇ = −K diag(ω) u on the data, K frozen at the start: f_t = f₀ + K c_t, ċ = ω u (u = −ℓ'(f, y)).
 
     For the squared loss u_t = exp(−KΩt)u₀, from one eigendecomposition and without time steps (directions
-    whose eigenvalue is below the rounding of K are not learned: late times want float64); for other losses
+    whose eigenvalue is below the rounding of K are not learned: late times need float64); for other losses
     by an adaptive ODE method to `rtol`. It starts from a network or particles, whose own kernel is then
     frozen (the states of the run are `wf.kernels.Linearisation`), or from a `wf.kernels.KernelFunction`
     such as that of an infinite-width kernel. The `functional` is a risk on data, wf.Data() or wf.Sample(m).
@@ -74,7 +74,7 @@ class KernelFlow(AbstractDynamics):
     >>> data = wf.Risk(problem, wf.Sample(8))
     >>> run = wf.evolve(wf.KernelFlow(data), net, ts)
     >>> run["risk"].round(3)
-    array([0.225, 0.194, 0.168])"""
+    array([0.3  , 0.268, 0.24 ])"""
 
     functional: Risk
     rtol: float | None = eqx.field(default=None, kw_only=True)
@@ -82,8 +82,8 @@ class KernelFlow(AbstractDynamics):
 
     def __check_init__(self):
         if not isinstance(self.functional, Risk):
-            given = type(self.functional).__name__
-            raise ValueError(f"KernelFlow needs a wf.Risk alone (a penalty would move K), got a {given}.")
+            kind = type(self.functional).__name__
+            raise ValueError(f"KernelFlow needs a wf.Risk alone (a penalty would move K), got a {kind}.")
         if self.functional.sample is None:
             raise ValueError(
                 "KernelFlow needs a risk on data: wf.Risk of a problem with x=wf.Dataset(X, y), or "
@@ -181,10 +181,10 @@ class KernelFlow(AbstractDynamics):
 
 
 def _eigh(matrix: Float[Array, "k k"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
-    """Eigenvalues and vectors of a symmetric matrix, found in float64 whatever its precision. An eigenvalue
-    below the rounding of the matrix is none: 0."""
+    """Eigenvalues and vectors of a symmetric matrix, computed in float64 whatever its precision. An
+    eigenvalue below the rounding of the matrix counts as 0."""
 
-    def found(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def decompose(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not np.isfinite(matrix).all():
             return np.full(matrix.shape[:-1], np.nan, matrix.dtype), np.full_like(matrix, np.nan)
         values, vectors = np.linalg.eigh(np.asarray(matrix, np.float64))
@@ -192,7 +192,7 @@ def _eigh(matrix: Float[Array, "k k"]) -> tuple[Float[Array, " k"], Float[Array,
         return np.where(values > rounding, values, 0.0).astype(matrix.dtype), vectors.astype(matrix.dtype)
 
     shapes = [jax.ShapeDtypeStruct(shape, matrix.dtype) for shape in (matrix.shape[:1], matrix.shape)]
-    values, vectors = jax.pure_callback(found, shapes, matrix, vmap_method="broadcast_all")
+    values, vectors = jax.pure_callback(decompose, shapes, matrix, vmap_method="broadcast_all")
     return values, vectors
 
 

@@ -24,12 +24,12 @@ def Langevin(  # noqa: N802
 ) -> Descent:
     """θ ← (1 − ηλ)θ + (η/α)E[u∇σ*] + √(2η/β) g, g ~ N(0, I): decay λ, inverse temperature β.
 
-    λ and β are those of the functional F = R + λ·SecondMoment − S/β (`wf.FreeEnergy`), or said here.
+    λ and β are those of the functional F = R + λ·SecondMoment − S/β (`wf.FreeEnergy`), or given here.
 
     Euler–Maruyama for ∂tρ = ∇·(ρ∇Ψ_λ) + β⁻¹Δρ, of weak order 1 in η. β = inf is no noise. `batch`
     makes it noisy SGD (`one_pass` as in `wf.SGD`); without it the velocity is the full one. On a reduced
-    problem the noise is that of the neurons in R^d, in the very law of such a step: their radii drift by
-    (d_i − 1)/(βr) in the mean.
+    problem the noise is that of the neurons in R^d, with exactly the law of such a step: their radii drift by
+    (d_i − 1)/(βr) on average.
 
     - `beta`: a number, or β(t) as `wf.Annealing(start, end, over)`; step k has the β of t = kη.
     - `noise_on`: coordinates with noise, by their own names (w1) or those of their parts (w), as
@@ -68,7 +68,7 @@ def noise(
 
 
 def _radii(functional: AbstractFunctional, on: tuple[str, ...] | None) -> bool:
-    """Whether noise acts on radii of a reduced problem; raise for names that its neuron has not."""
+    """Whether noise acts on radii of a reduced problem; raise for names that its neuron does not have."""
     problem = getattr(functional, "problem", None)
     if problem is None:
         return False  # a penalty alone: names are checked against the state

@@ -73,5 +73,11 @@ class Linearised(AbstractDynamics):
     def cautions(self, noted):
         return self.dynamics.cautions(noted)
 
+    def functional_at(self, carry):
+        return self.dynamics.functional_at(carry)
+
+    def fault(self, carry):
+        return self.dynamics.fault(carry)
+
     def advice(self, state, key):
         return self.dynamics.advice(linearised(state), key)

@@ -10,7 +10,7 @@ MEASURES = "moves the masses of wf.Particles or of a wf.GridDensity"
 
 
 def log_weights(state: AbstractMeasure) -> Float[Array, " n"]:
-    """log ω; −inf where there is no mass, and there stays none."""
+    """log ω; −inf where there is no mass, nor will there be any."""
     return jnp.log(state.weights)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @functools.lru_cache  # the same optimiser object for the same arguments, so that jit compiles once
-def _made(factory: Callable, step: float) -> "optax.GradientTransformation":
+def _optimiser(factory: Callable, step: float) -> "optax.GradientTransformation":
     return factory(step)
 
 
@@ -41,7 +41,7 @@ def Optax(  # noqa: N802
     ready = hasattr(optimiser, "update") and hasattr(optimiser, "init")
     if not ready and not callable(optimiser):
         raise ValueError(f"Optax(optimiser) must be such as optax.adam, got {optimiser!r}.")
-    rule = OptaxRule(optimiser if ready else _made(optimiser, step))
+    rule = OptaxRule(optimiser) if ready else OptaxRule(_optimiser(optimiser, step), optimiser)
     batches = batches_for(functional, batch, one_pass)
     return Descent(functional, step, batches, rule, "Optax", ("deepmind2020",))
 
@@ -59,7 +59,7 @@ def Adam(  # noqa: N802
 ) -> Descent:
     """Adam with learning rate `step`: θ ← θ − η · rate · m̂/(√v̂ + ε) − ηλθ. Decay λ is apart from the moments
     and scales with a network's parametrisation; a penalty R + λ·SecondMoment() would enter the moments.
-    - `functional`: a risk, with penalties if there are some.
+    - `functional`: a risk, with penalties if any.
     - `batch`, `one_pass`: as in `wf.SGD`; without a batch the velocity is the full one.
     - `b1`, `b2`, `eps`: the decay of the two moments m and v, and ε.
 

@@ -16,7 +16,7 @@ from .base import AbstractDynamics, Info
 class Replicated(AbstractDynamics):
     """Each replica moves as it would alone, with the key `fold_in(key, r)` (or key r of a vector of keys);
     all of them in one compiled program. Discrete steps share their counter k; adaptive ones have a step
-    control each. Replicas do not meet: one that diverges does not touch the others.
+    control each. Replicas do not interact: one that diverges does not affect the others.
 
     `wf.evolve` makes this of a state that has a replica axis."""
 
@@ -85,5 +85,5 @@ def _advance_to(
 @eqx.filter_jit
 def _read(dynamics: AbstractDynamics, carry: PyTree, t: Array) -> PyTree:
     single = eqx.filter_eval_shape(lambda: dynamics.read(carry.replica(0), t))
-    look = lambda one: dynamics.read(one, t)
-    return jax.vmap(look, in_axes=(carry.axes(),), out_axes=single.axes())(carry)
+    read = lambda one: dynamics.read(one, t)
+    return jax.vmap(read, in_axes=(carry.axes(),), out_axes=single.axes())(carry)

@@ -20,6 +20,10 @@ from .streams import across_key, event_key, noise_key
 if TYPE_CHECKING:
     import optax
 
+_OPTIMISER = (
+    "The optimiser's update is not finite although the gradient is. Look at its transformation: a division "
+    "without an eps, a root or logarithm of what can be 0, a schedule that gives inf."
+)
 Moved = tuple[AbstractState, PyTree]  # the state, and the memory
 
 
@@ -74,6 +78,15 @@ class AbstractRule(eqx.Module):
         """Why this rule cannot move such a state, as the end of a sentence; "" if it can."""
         return "" if is_trainable(state) else "moves wf.Particles or a network"
 
+    def at_step(self, step: Scalar) -> "AbstractRule | None":
+        """The rule for steps of another size; None if its size cannot be changed."""
+        return self
+
+    @property
+    def complaint(self) -> str:
+        """What to say where the update is not finite although the gradient is, with a cure."""
+        return ""
+
     @property
     def descends(self) -> bool:
         """Whether the step is along the velocity itself, so that 2/λ bounds a stable η."""
@@ -100,8 +113,8 @@ class Noisy(AbstractRule):
     """θ ← θ + ηv + √(2η/β(t)) g, g ~ N(0, I) on the trained coordinates, or on those of them that `on` names.
 
     `radial`: the noise of neurons in R^d on reduced radii of d_i dimensions. That along a radius is g, that
-    across it has the length of d_i − 1 normal coordinates: r ← |(r + ηv + √(2η/β) g, √(2η/β) χ_{d_i−1})|, the
-    very law of a step in R^d, of which (d_i − 1)/(βr_i) is the drift."""
+    across it has the length of d_i − 1 normal coordinates: r ← |(r + ηv + √(2η/β) g, √(2η/β) χ_{d_i−1})|,
+    exactly the law of a step in R^d, whose drift is (d_i − 1)/(βr_i)."""
 
     beta: float | Annealing
     on: tuple[str, ...] | None = eqx.field(static=True, default=None)
@@ -116,7 +129,7 @@ class Noisy(AbstractRule):
 
     def init(self, state):
         if self.on is not None:
-            chosen(self.on, state.neuron, state.D)  # raises for a name that there is not
+            chosen(self.on, state.neuron, state.D)  # raises for an unknown name
         return None
 
     def update(self, force, state, memory, at):
@@ -131,7 +144,7 @@ class Noisy(AbstractRule):
         """Radii lengthened by the noise across them, of variance 2η/β in each of d_i − 1 directions."""
         neuron, w = state.neuron, state.parts.w
         p, width = len(neuron.blocks), w.shape[1:]
-        halves = [(dim - 1) / 2 for dim in neuron.blocks]  # χ² of so many pairs is twice a gamma variable
+        halves = [(dim - 1) / 2 for dim in neuron.blocks]  # χ² of that many pairs is twice a gamma variable
         draws = [
             jax.random.gamma(jax.random.fold_in(key, i), half, width, w.dtype)
             if half > 0
@@ -174,6 +187,14 @@ class OptaxRule(AbstractRule):
     """θ ← θ + rate · update(gradient), for any optax optimiser; it holds its own step size."""
 
     optimiser: "optax.GradientTransformation" = eqx.field(static=True)
+    factory: "Callable[[float], optax.GradientTransformation] | None" = eqx.field(static=True, default=None)
+
+    def at_step(self, step):
+        return None if self.factory is None else OptaxRule(self.factory(step), self.factory)
+
+    @property
+    def complaint(self):
+        return _OPTIMISER
 
     def init(self, state):
         return self.optimiser.init(state.parts)
@@ -195,6 +216,10 @@ class Preconditioned(AbstractRule):
     @property
     def scale_free(self):
         return True
+
+    @property
+    def complaint(self):
+        return _OPTIMISER
 
     def init(self, state):
         return self.transform.init(state.parts)

@@ -23,7 +23,7 @@ class Annealing(eqx.Module):
       descent is known to reach inf R;
     - "power": β = start (1 + u((end/start)^{1/p} − 1))^p, p = `power`: linear at p = 1, geometric at p = ∞.
 
-    A free energy is that of one temperature: `wf.FreeEnergy(R, beta=annealing(t))` at the time t.
+    A free energy belongs to one temperature: `wf.FreeEnergy(R, beta=annealing(t))` at the time t.
 
     >>> beta = wf.Annealing(10.0, 1000.0, over=50.0)
     >>> [round(float(beta(t))) for t in (0.0, 25.0, 50.0, 75.0)]
@@ -61,7 +61,7 @@ class Annealing(eqx.Module):
 
 
 def inverse_temperature(beta: object) -> float | Annealing | None:
-    """β as a number > 0 or inf, or a schedule as it is; None where nothing was said."""
+    """β as a number > 0 or inf, or a schedule as it is; None where none was given."""
     if beta is None or is_annealed(beta):
         return beta
     if callable(beta) or dataclasses.is_dataclass(beta):

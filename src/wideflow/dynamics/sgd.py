@@ -14,9 +14,9 @@ def SGD(  # noqa: N802
     `one_pass=True` draws fresh data each step (the default for a law of x; a data set is then read
     once, in random order, and no further); `one_pass=False` draws rows of a finite sample with
     replacement (the default for a data set).
-    - `functional`: a `wf.Risk`, with penalties if there are some, R + 0.1 * wf.SecondMoment().
+    - `functional`: a `wf.Risk`, with penalties if any, R + 0.1 * wf.SecondMoment().
     - `step`: η; time is t = kη after k steps.
-    - `batch`: samples a step.
+    - `batch`: samples per step.
 
     >>> run = wf.evolve(wf.SGD(R, step=0.01, batch=8), net, ts, key=key)
     >>> run["risk"].round(3)

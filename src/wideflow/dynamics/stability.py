@@ -9,6 +9,7 @@ from ..functionals.base import AbstractFunctional
 from ..problems.nodes import Nodes
 from ..states.trainable import AbstractTrainable
 
+_STREAM = 2**32 - 7  # of the first direction: none that a start, data or noise is drawn from
 _ITERATIONS = 40  # power iterations: the eigenvalue is wanted to a few percent, not to digits
 
 
@@ -43,7 +44,7 @@ def _top_eigenvalue(functional: AbstractFunctional, state: AbstractTrainable) ->
         return unit(image)
 
     leaves, tree = jax.tree.flatten(state.parts)
-    keys = jax.random.split(jax.random.key(0), len(leaves))
+    keys = jax.random.split(jax.random.key(_STREAM), len(leaves))
     random = [jax.random.normal(k, v.shape, v.dtype) for k, v in zip(keys, leaves, strict=True)]
     start = unit(jax.tree.unflatten(tree, random))
     return jax.lax.fori_loop(0, _ITERATIONS, iterate, start)[1]

@@ -43,7 +43,7 @@ def WassersteinFisherRao(  # noqa: N802
     κ = 0 is `wf.GradientDescent`. The total mass stays 1. As a mirror step (see `wf.FisherRao`) its
     divergence is the sum of both, W2²/2 for positions and KL/κ for masses.
 
-    - `functional`, `decay`: what is lowered, a risk with penalties, or with λ said here.
+    - `functional`, `decay`: what is lowered, a risk with penalties, or with λ given here.
     - `step`: η; time is t = kη after k steps.
 
     >>> run = wf.evolve(wf.WassersteinFisherRao(R, step=0.1, reaction=2.0), net, ts)

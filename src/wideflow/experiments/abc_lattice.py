@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._tracing import jit
 from ..diagnostics.scaling import Slope, fit_slope, rms_and_error
 from ..figures import COLOURS, panels
 from ..parametrisations import Parametrisation, lattice
@@ -47,9 +47,9 @@ FULL = Settings()
 REDUCED = Settings((64, 181, 512), seeds=24, of_each_class=2, tolerance=0.24, confirmed=7)
 
 
-@eqx.filter_jit
+@jit
 def first_steps(normals: Any, rule: Parametrisation, n: int, x: Any, y: Any, centred: Any) -> Any:
-    """`first_step` of every start, one after the other. Exponents are traced: one compilation a width."""
+    """`first_step` of every start, one after the other. Exponents are traced: one compilation per width."""
     return jax.lax.map(lambda parts: first_step(parts, rule, n, x, y, centred), normals)
 
 
@@ -67,7 +67,7 @@ def first_step(normals: Any, rule: Parametrisation, n: int, x: Any, y: Any, cent
 
 
 def starts(n: int, seeds: int) -> Any:
-    """Standard normal weights of so many networks of width n, along a leading axis."""
+    """Standard normal weights of `seeds` networks of width n, along a leading axis."""
     keys = jax.random.split(jax.random.key(n), seeds)
     draw = lambda key, i, shape: jax.random.normal(jax.random.fold_in(key, i), shape, jnp.float32)
     layer = lambda i, shape: jax.vmap(lambda key: draw(key, i, shape))(keys)
@@ -84,8 +84,8 @@ def exponents(rule: Parametrisation, normals: dict[int, Any]) -> list[Slope]:
         leaves = jax.tree.map(lambda v: jnp.asarray(v, jnp.float32), rule)
         squares = np.array(first_steps(normals[n], leaves, n, x, y, centred), float)
         rows.append([rms_and_error(column) for column in squares.T])
-    found = np.array(rows)
-    return [fit_slope(list(normals), found[:, i, 0], found[:, i, 1]) for i in range(3)]
+    measured = np.array(rows)
+    return [fit_slope(list(normals), measured[:, i, 0], measured[:, i, 1]) for i in range(3)]
 
 
 def verdict(f0: float, dh: float, df: float, tie: float) -> str:
@@ -100,21 +100,25 @@ def verdict(f0: float, dh: float, df: float, tie: float) -> str:
 def drawn(
     members: list[Parametrisation], verdicts: Sequence[str], settings: Settings
 ) -> list[Parametrisation]:
-    """Some of each class, by chance; steps of ¼ apart are told apart, and the first step decides."""
+    """A few of each class at random, out of those that the first step decides within the tolerance."""
     rng, chosen = np.random.default_rng(0), []
     for name in ORDER:
-        mine = [
+        candidates = [
             p for p, v in zip(members, verdicts, strict=True) if v == name and _decided(p, name, settings)
         ]
-        chosen += [mine[i] for i in rng.choice(len(mine), settings.of_each_class, replace=False)]
+        chosen += [candidates[i] for i in rng.choice(len(candidates), settings.of_each_class, replace=False)]
     return chosen
 
 
 def _decided(p: Parametrisation, name: str, settings: Settings) -> bool:
-    found = p.exponents()
-    moderate = max(abs(v) for v in (found.f0, found.features[-1], found.df)) <= 1.5
+    exponents = p.exponents()
+    moderate = max(abs(v) for v in (exponents.f0, exponents.features[-1], exponents.df)) <= 1.5
     first = p.a[-1] + p.b[-1] <= 2 * p.a[-1] + p.c[-1]
-    return first and moderate and verdict(found.f0, found.features[-1], found.df, settings.tolerance) == name
+    return (
+        first
+        and moderate
+        and verdict(exponents.f0, exponents.features[-1], exponents.df, settings.tolerance) == name
+    )
 
 
 def run(say: Say, settings: Settings = FULL) -> Outcome:
@@ -164,9 +168,11 @@ def _draw(rows: list[Any], counts: Counter) -> Any:
         axes[0].set(xscale="log", xlabel="parametrisations on the lattice", xlim=(50, 1e5))
         for i, name in enumerate(NAMES):
             want = [want[i] for _, want, _, _ in rows]
-            got = [slopes[i].value for _, _, slopes, _ in rows]
+            values = [slopes[i].value for _, _, slopes, _ in rows]
             errors = [slopes[i].error for _, _, slopes, _ in rows]
-            axes[1].errorbar(want, got, errors, fmt="osD"[i], ms=5, mfc="none", color=COLOURS[i], label=name)
+            axes[1].errorbar(
+                want, values, errors, fmt="osD"[i], ms=5, mfc="none", color=COLOURS[i], label=name
+            )
         ends = np.array([-1.6, 1.6])
         axes[1].plot(ends, ends, color="black", lw=1)
         axes[1].set(xlabel="predicted exponent in n", ylabel="measured exponent in n")

@@ -95,12 +95,12 @@ def _draw(reports: dict[tuple[str, int], WidthReport]) -> Any:
     place = np.arange(len(labels))
     with panels(2, width=6.4) as (figure, axes):
         for i, (kind, mark) in enumerate((("Δh", "o"), ("Δf", "s"))):
-            found = [_last(report, kind, "") for report in reports.values()]
+            curves = [_last(report, kind, "") for report in reports.values()]
             at = place + 0.2 * (i - 0.5)
-            values, errors = [c.slope.value for c in found], [c.slope.error for c in found]
+            values, errors = [c.slope.value for c in curves], [c.slope.error for c in curves]
             axes[0].errorbar(at, values, errors, fmt=mark, ms=6, color=COLOURS[i], label=f"|{kind}| measured")
-            wanted = [c.predicted for c in found]
-            axes[0].plot(at, wanted, "_", color=COLOURS[i], ms=18, label=f"|{kind}| predicted")
+            predicted = [c.predicted for c in curves]
+            axes[0].plot(at, predicted, "_", color=COLOURS[i], ms=18, label=f"|{kind}| predicted")
         sizes = [_last(report, "h", "(t)").slope.value for report in reports.values()]
         axes[1].plot(place, sizes, "D", color=COLOURS[2], label="|h$_t$| measured")
         axes[0].set(ylabel="exponent in n", title="the change from the start tells them apart")

@@ -28,8 +28,8 @@ class Check:
 
     def __str__(self) -> str:
         verdict = "PASS" if self.passed else "FAIL"
-        found = f"measured {self.measured:.4g} ± {self.error:.2g}, claimed {self.claimed}"
-        return f"{verdict}  {self.what}: {found} (allowed {self.low:g} … {self.high:g})"
+        numbers = f"measured {self.measured:.4g} ± {self.error:.2g}, claimed {self.claimed}"
+        return f"{verdict}  {self.what}: {numbers} (allowed {self.low:g} … {self.high:g})"
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Outcome:
 
 
 def finished(run: "Run") -> "Run":
-    """The run, if it came to its end: no verdict is given from one that did not."""
+    """The run, if it reached its end: there is no verdict on one that did not."""
     if run.status != "ok":
         raise RuntimeError(f"A run of the experiment ended as {run.status}: {run.message}")
     return run

@@ -1,5 +1,8 @@
-"""The published claims: what each says, where it was said, how long it takes. A list loads no experiment."""
+"""The published claims: what each one is, who made it, how long it takes. Listing them loads no
+experiment."""
 
+import hashlib
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -31,8 +34,19 @@ class Experiment:
 
     def load(self, reduced: bool = False) -> Callable[[Callable[[str], None]], Any]:
         """`run(say)` of the experiment's module, imported now, at its full or at its reduced size."""
-        module = import_module(f".{self.module}", __package__)
-        return partial(module.run, settings=module.REDUCED if reduced else module.FULL)
+        return partial(self._imported.run, settings=self._settings(reduced))
+
+    def settings(self, reduced: bool = False) -> str:
+        """A hash of the settings that it runs with."""
+        text = re.sub(r" at 0x[0-9a-f]+", "", repr(self._settings(reduced)))  # of functions among them
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _settings(self, reduced: bool) -> Any:
+        return self._imported.REDUCED if reduced else self._imported.FULL
+
+    @property
+    def _imported(self) -> Any:
+        return import_module(f".{self.module}", __package__)
 
 
 _ALL = (

@@ -1,8 +1,8 @@
 """What noise costs: R_λ(ρ*_β) − inf R_λ falls like 1/β, R_λ = R + (λ/2)∫|θ|²dρ.
 
-ρ* ∝ e^{−βΨ_λ(·;ρ*)} is what noise at inverse temperature β comes to rest at (Mei, Montanari and Nguyen, PNAS
-2018). For a linear neuron ⟨θ, x⟩ with x ~ N(0, I_D) the cost is D/(2β) exactly. It tends to D/(2β) wherever
-R_λ is least at atoms with a positive definite Hessian of Ψ_λ: a Gaussian of covariance H⁻¹/β costs
+ρ* ∝ e^{−βΨ_λ(·;ρ*)} is where noisy dynamics at inverse temperature β come to rest (Mei, Montanari and Nguyen,
+PNAS 2018). For a linear neuron ⟨θ, x⟩ with x ~ N(0, I_D) the cost is D/(2β) exactly. It tends to D/(2β)
+wherever R_λ is least at atoms with a positive definite Hessian of Ψ_λ: a Gaussian of covariance H⁻¹/β costs
 ½tr(HH⁻¹)/β. That is shown for y = erf(x), x ~ N(0, 1), and neurons erf(wx) (D = 1) and a erf(wx) (D = 2).
 
 inf R_λ comes from minimising over one neuron, by Newton's method, and from the certificate that no measure
@@ -12,11 +12,11 @@ the grid."""
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._tracing import jit
 from ..diagnostics.scaling import Slope, fit_slope
 from ..figures import COLOURS, panels
 from ..functionals.base import AbstractFunctional
@@ -116,7 +116,7 @@ def _box(case: Case, theta: np.ndarray, beta: float) -> Any:
     return on_grid(flat, low, high, case.cells, neuron=case.risk.problem.neuron)
 
 
-@eqx.filter_jit
+@jit
 def _newton(total: AbstractFunctional, neuron: AbstractNeuron, theta: jax.Array) -> jax.Array:
     """One Newton step for R_λ of an atom."""
     value = lambda theta: total.value(Particles(theta[None], neuron=neuron))
@@ -137,12 +137,14 @@ def least(case: Case) -> Least:
 
 def cost(case: Case, bottom: Least, beta: float) -> tuple[float, float]:
     """R_λ(ρ*_β) − inf R_λ and its error: of both numbers and of ρ*, of which R_λ is a smooth function."""
-    found = gibbs(case.risk, beta=beta, decay=case.decay, on=_box(case, bottom.theta, beta), starts=2)
-    if not found.converged:
-        raise RuntimeError(found.message)
-    value = found.risk + case.decay * float(found.state.second_moment())
+    resting = gibbs(case.risk, beta=beta, decay=case.decay, on=_box(case, bottom.theta, beta), starts=2)
+    if not resting.converged:
+        raise RuntimeError(resting.message)
+    value = resting.risk + case.decay * float(resting.state.second_moment())
     excess = value - bottom.value
-    return excess, max(bottom.gap, 0.0) + found.residual + 1e-6 * excess  # at most, of what the box cuts off
+    return excess, max(
+        bottom.gap, 0.0
+    ) + resting.residual + 1e-6 * excess  # at most, of what the box cuts off
 
 
 def costs(case: Case, say: Say) -> Costs:
@@ -153,14 +155,14 @@ def costs(case: Case, say: Say) -> Costs:
     return Costs(case, *(np.array(column) for column in zip(*rows, strict=True)))
 
 
-def checks(found: Costs) -> list[Check]:
+def checks(measured: Costs) -> list[Check]:
     """The slope, and the constant: of all β for the linear neuron, of the largest for erf."""
-    case, exact = found.case, found.case.name.startswith("⟨")
-    off, errors = np.abs(found.constants - 1), found.constants * found.errors / found.values
+    case, exact = measured.case, measured.case.name.startswith("⟨")
+    off, errors = np.abs(measured.constants - 1), measured.constants * measured.errors / measured.values
     worst = int(np.argmax(off)) if exact else len(off) - 1
     where = "any β" if exact else f"β = {case.betas[-1]:g}"
     return [
-        slope_check(f"{case.name}: slope of R_λ(ρ*) − inf R_λ in β", found.slope, -1.0,
+        slope_check(f"{case.name}: slope of R_λ(ρ*) − inf R_λ in β", measured.slope, -1.0,
                     1e-4 if exact else 0.1),
         Check(f"{case.name}: |cost/(D/2β) − 1| at {where}", "0", float(off[worst]), float(errors[worst]), 0.0,
               1e-4 if exact else 0.02),
@@ -169,11 +171,11 @@ def checks(found: Costs) -> list[Check]:
 
 def _draw(all_costs: list[Costs]) -> Any:
     with panels(2, width=5.0) as (figure, axes):
-        for colour, found in zip(COLOURS, all_costs, strict=False):
-            betas, label = np.array(found.case.betas), f"{found.case.name}: {found.slope.value:+.3f}"
-            axes[0].loglog(betas, found.values, "o", color=colour, ms=4, label=label)
-            axes[0].loglog(betas, found.case.D / (2 * betas), color=colour, lw=1)
-            axes[1].semilogx(betas, found.constants, "o-", color=colour, ms=4, lw=1)
+        for colour, measured in zip(COLOURS, all_costs, strict=False):
+            betas, label = np.array(measured.case.betas), f"{measured.case.name}: {measured.slope.value:+.3f}"
+            axes[0].loglog(betas, measured.values, "o", color=colour, ms=4, label=label)
+            axes[0].loglog(betas, measured.case.D / (2 * betas), color=colour, lw=1)
+            axes[1].semilogx(betas, measured.constants, "o-", color=colour, ms=4, lw=1)
         axes[0].loglog([], [], color="black", lw=1, label="D/(2β)")
         axes[0].set(xlabel="inverse temperature β", ylabel="R$_λ$(ρ*) − inf R$_λ$")
         axes[0].legend(fontsize=8, title="slope of", title_fontsize=8)
@@ -183,5 +185,5 @@ def _draw(all_costs: list[Costs]) -> Any:
 
 
 def run(say: Say, settings: Settings = FULL) -> Outcome:
-    found = [costs(make(D, settings), say) for make in (linear, erf) for D in settings.dimensions]
-    return Outcome(tuple(check for one in found for check in checks(one)), _draw(found))
+    measured = [costs(make(D, settings), say) for make in (linear, erf) for D in settings.dimensions]
+    return Outcome(tuple(check for one in measured for check in checks(one)), _draw(measured))

@@ -82,7 +82,7 @@ def on_cells(D: int, cells: int) -> GridDensity:  # noqa: N803
 
 def clouds(D: int, seeds: range, n: int = WIDTH) -> Moments:  # noqa: N803
     """Langevin at TIMES, one cloud for each seed: the first axis is that of the clouds."""
-    risk, found = risk_of(D), []
+    risk, moments = risk_of(D), []
     free = [FreeEnergy(risk, beta=BETA, decay=DECAY, neighbours=k * NEIGHBOURS) for k in (1, 2)]
     noisy, keys = Langevin(risk, STEP, beta=BETA, decay=DECAY), jax.vmap(jax.random.key)
     starts = law_of(risk).sample(keys(np.array(seeds)), n, replicas=len(seeds))
@@ -92,21 +92,21 @@ def clouds(D: int, seeds: range, n: int = WIDTH) -> Moments:  # noqa: N803
         theta = [np.asarray(state.theta) for state in states]
         covariance = [np.cov(v, rowvar=False).reshape(D, D) for v in theta]
         energy = [float(2 * free[0].energy(state) - free[1].energy(state)) for state in states]
-        found.append(Moments([v.mean(axis=0) for v in theta], covariance, energy))
-    return Moments(*(np.array(v) for v in zip(*found, strict=True)))
+        moments.append(Moments([v.mean(axis=0) for v in theta], covariance, energy))
+    return Moments(*(np.array(v) for v in zip(*moments, strict=True)))
 
 
-def in_standard_errors(found: Moments, D: int, n: int = WIDTH) -> Moments:  # noqa: N803
+def in_standard_errors(moments: Moments, D: int, n: int = WIDTH) -> Moments:  # noqa: N803
     """Distances of the clouds' means from the exact law, in standard errors."""
-    many, truth = len(found.mean), exact(TIMES, D)
+    many, truth = len(moments.mean), exact(TIMES, D)
     left = np.exp(-2 * (1 + DECAY) * TIMES)[:, None]
     mean_bar = np.sqrt((S0**2 * left + (1 - left) / (BETA * (1 + DECAY))) / (n * many))
     c = truth.covariance
     diagonal = np.einsum("tii->ti", c)
     bar = np.sqrt((diagonal[:, :, None] * diagonal[:, None] + c**2) / ((n - 1) * many))
-    energies = [mean_and_error(column) for column in found.energy.T]
+    energies = [mean_and_error(column) for column in moments.energy.T]
     z = [(m - e) / error for (m, error), e in zip(energies, truth.energy, strict=True)]
-    mean, covariance = found.mean.mean(axis=0) - truth.mean, found.covariance.mean(axis=0) - c
+    mean, covariance = moments.mean.mean(axis=0) - truth.mean, moments.covariance.mean(axis=0) - c
     return Moments(mean / mean_bar, covariance / bar, np.array(z))
 
 
@@ -170,9 +170,9 @@ def grid_checks(
         slope = order(2 * BOX / np.array(cells), errors[D])
         what = f"D = {D}, grid: order in h of the L1 error at t = {UNTIL:g}"
         checks.append(Check(what, "2", slope.value, slope.error, 1.8, 2.3))
-    for D, found, number in ((1, line, settings.line[-1]), (2, plane, settings.shown)):
+    for D, moments, number in ((1, line, settings.line[-1]), (2, plane, settings.shown)):
         h = 2 * BOX / number
-        apart = distances(found, exact(TIMES, D)).max(axis=1)
+        apart = distances(moments, exact(TIMES, D)).max(axis=1)
         for what, gap in zip(("mean", "standard deviation", "free energy"), apart, strict=True):
             name = f"D = {D}, grid of {number}{'²' * (D - 1)} cells: {what} − exact, largest over t"
             checks.append(Check(name, "O(h²)", float(gap), 1e-6, 0.0, 0.5 * h**2))
@@ -187,8 +187,8 @@ def move_checks(errors: np.ndarray, moves: tuple[float, ...]) -> list[Check]:
         name = f"JKO: order in τ of the {what} at t = {UNTIL:g}"
         checks.append(Check(name, "1", slope.value, slope.error, 0.9, 1.1))
     for count in (1, round(UNTIL / moves[0])):
-        found = moved(moves[0], [count * moves[0]])
-        gap = distances(Moments(*(v[0] for v in found)), gaussian_step(moves[0], count)).max()
+        step = moved(moves[0], [count * moves[0]])
+        gap = distances(Moments(*(v[0] for v in step)), gaussian_step(moves[0], count)).max()
         name = f"JKO: {count} step{'s' * (count > 1)} of {moves[0]} − closed form, mean, s.d. and F"
         checks.append(Check(name, "0", float(gap), 1e-9, 0.0, 1e-6))
     return checks
@@ -196,16 +196,16 @@ def move_checks(errors: np.ndarray, moves: tuple[float, ...]) -> list[Check]:
 
 def rest(cells: int = FULL.line[-1]) -> tuple[Moments, list[Check]]:
     """The fixed point from three starts, and how far it is from the Gaussian that it is."""
-    found: Any = gibbs(risk_of(1), beta=BETA, decay=DECAY, on=on_cells(1, cells))
+    fixed_point: Any = gibbs(risk_of(1), beta=BETA, decay=DECAY, on=on_cells(1, cells))
     truth, h = exact(math.inf, 1), 2 * BOX / cells
-    law = Moments(*(v[0] for v in grid_moments([found.state], 1)))
-    l1 = np.abs(np.asarray(found.state.mass) - exact_mass(math.inf, found.state)).sum()
+    law = Moments(*(v[0] for v in grid_moments([fixed_point.state], 1)))
+    l1 = np.abs(np.asarray(fixed_point.state.mass) - exact_mass(math.inf, fixed_point.state)).sum()
     apart = float(distances(law, truth).max())
     return law, [
         Check("fixed point: mean, s.d. and F − exact", "O(h²)", apart, 1e-8, 0.0, 0.5 * h**2),
         Check("fixed point: L1 distance from exact", "O(h²)", float(l1), 1e-8, 0.0, 0.5 * h**2),
-        Check("fixed point: L1 distance between what three starts reach", "0", found.spread, found.residual,
-              0.0, 1e-8),
+        Check("fixed point: L1 distance between what three starts reach", "0", fixed_point.spread,
+              fixed_point.residual, 0.0, 1e-8),
     ]  # fmt: skip
 
 
@@ -220,16 +220,16 @@ class Curves(NamedTuple):
     extrapolated: Moments
 
 
-def _series(found: Moments, D: int = 1) -> list[np.ndarray]:  # noqa: N803
+def _series(moments: Moments, D: int = 1) -> list[np.ndarray]:  # noqa: N803
     """Mean and standard deviation of the first coordinate, and F − F*."""
     least = exact(math.inf, D).energy
-    return [found.mean[:, 0], np.sqrt(found.covariance[:, 0, 0]), found.energy - least]
+    return [moments.mean[:, 0], np.sqrt(moments.covariance[:, 0, 0]), moments.energy - least]
 
 
-def _averaged(found: Moments) -> tuple[Moments, np.ndarray]:
+def _averaged(moments: Moments) -> tuple[Moments, np.ndarray]:
     """Of clouds the mean over them, and the standard errors of `_series`."""
-    rows = np.array([_series(Moments(*v)) for v in zip(*found, strict=True)])
-    return Moments(*(v.mean(axis=0) for v in found)), rows.std(axis=0, ddof=1) / math.sqrt(len(rows))
+    rows = np.array([_series(Moments(*v)) for v in zip(*moments, strict=True)])
+    return Moments(*(v.mean(axis=0) for v in moments)), rows.std(axis=0, ddof=1) / math.sqrt(len(rows))
 
 
 def _draw(shown: Curves, gibbs_law: Moments, settings: Settings) -> Any:
@@ -286,10 +286,10 @@ def run(say: Say, settings: Settings = FULL) -> Outcome:
     plane = grid_moments(flow_on(on_cells(2, settings.shown), TIMES).states, 2)
     orders = {1: grid_errors(1, settings.line), 2: grid_errors(2, settings.plane)}
     checks += grid_checks(orders, line, plane, settings)
-    found = {}
+    moments = {}
     for D in (1, 2):
         say(f"particles, D = {D}, {settings.clouds} clouds")
-        found[D] = clouds(D, range(100 * D, 100 * D + settings.clouds), settings.width)
-        checks += cloud_checks(in_standard_errors(found[D], D, settings.width), D, settings.most_errors)
-    curves = Curves(*_averaged(found[1]), line, plane, coarse, extrapolated)
+        moments[D] = clouds(D, range(100 * D, 100 * D + settings.clouds), settings.width)
+        checks += cloud_checks(in_standard_errors(moments[D], D, settings.width), D, settings.most_errors)
+    curves = Curves(*_averaged(moments[1]), line, plane, coarse, extrapolated)
     return Outcome(tuple(checks), _draw(curves, law, settings))

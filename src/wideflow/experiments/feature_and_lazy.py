@@ -5,8 +5,8 @@ prefactor h^−½ of the NTK parametrisation. The paper's claims, which are meas
 
 - the two regimes are divided by an α* ~ h^−½. α* is where ‖K_t − K_0‖/‖K_0‖, K the tangent kernel at the end
   of training, crosses 1. (The movement is a function of α√h, c₂/(α√h)², plus c₁/(α h) from the randomness of
-  the start, which rules for α > 1: a lower level or smaller h would measure that.) With the prefactor 1/h of
-  the mean-field (muP) network the same model has α_mf = α√h, and the boundary is α_mf* ~ h⁰: that the two
+  the start, which dominates for α > 1: a lower level or smaller h would measure that.) With the prefactor 1/h
+  of the mean-field (muP) network the same model has α_mf = α√h, and the boundary is α_mf* ~ h⁰: that the two
   conventions are one model is a check of its own;
 - in both regimes, at a fixed α√h, the variance of F over random starts falls like 1/h, so that averaging an
   ensemble of networks does for the test error what width does;
@@ -50,8 +50,8 @@ END = 0.02  # training ends at this R, of ½ at the start
 LEVEL = 1.0  # of the kernel's movement, for α*
 KERNEL_ROWS = 64
 SIDES = {"feature": 2.0, "lazy": 64.0}  # α√h: well below and well above the boundary
-FIRST, FINEST = 4.0, 2.0 ** (np.arange(1, 9) / 8)  # times at which R is looked at: 4, then eight an octave
-SAME = 1e-4  # of F in two conventions after a hundred steps in float32, whose rounding is 1e-7 a step
+FIRST, FINEST = 4.0, 2.0 ** (np.arange(1, 9) / 8)  # times at which R is checked: 4, then eight per octave
+SAME = 1e-4  # of F in two conventions after a hundred steps in float32, whose rounding is 1e-7 per step
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,8 @@ class Task(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """What is kept of trainings: ‖K_t − K_0‖/‖K_0‖ (starts), and F on the test points (starts, TESTED)."""
+    """What is kept of each training: ‖K_t − K_0‖/‖K_0‖ (starts), and F on the test points (starts,
+    TESTED)."""
 
     movement: np.ndarray
     outputs: np.ndarray
@@ -96,13 +97,13 @@ class Trained(NamedTuple):
 
 def task() -> Task:
     """The data, the same for every width, α and start."""
-    made = Problem(x=Sphere(DIMENSION), target=lambda x: jnp.sign(x[0] * x[1]), neuron=Neuron("relu"))
-    train, test = (made.sample(jax.random.key(seed), m) for seed, m in ((1, SAMPLES), (2, TESTED)))
-    return Task(Risk(Problem(x=Dataset(train.x, train.y), neuron=made.neuron)), train.x, test)
+    problem = Problem(x=Sphere(DIMENSION), target=lambda x: jnp.sign(x[0] * x[1]), neuron=Neuron("relu"))
+    train, test = (problem.sample(jax.random.key(seed), m) for seed, m in ((1, SAMPLES), (2, TESTED)))
+    return Task(Risk(Problem(x=Dataset(train.x, train.y), neuron=problem.neuron)), train.x, test)
 
 
 def starts(h: int, alpha: float, seeds: Sequence[int]) -> Network:
-    """F = α(f − f₀) in the paper's convention, at its start; one replica a seed."""
+    """F = α(f − f₀) in the paper's convention, at its start; one replica per seed."""
     keys = jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(h), seed))(np.array(seeds))
     one = lambda key: FAMILY.sample(key, h, "ntk", alpha=alpha, centred=True, dtype=jnp.float32)
     return stack([one(key) for key in keys])
@@ -143,19 +144,19 @@ def movements(task: Task, h: int, seeds: int, say: Say) -> np.ndarray:
     return np.array(columns).T
 
 
-def boundary(found: np.ndarray) -> tuple[float, float]:
+def boundary(movements: np.ndarray) -> tuple[float, float]:
     """α* where the movement, a falling function of α, crosses LEVEL: geometric mean over starts, error."""
-    if (found[:, 0] <= LEVEL).any() or (found[:, -1] >= LEVEL).any():
-        raise RuntimeError(f"ALPHAS do not enclose the boundary: movements {found[:, [0, -1]]}.")
-    crossings = [np.interp(-np.log(LEVEL), -np.log(row), np.log(ALPHAS)) for row in found]
+    if (movements[:, 0] <= LEVEL).any() or (movements[:, -1] >= LEVEL).any():
+        raise RuntimeError(f"ALPHAS do not enclose the boundary: movements {movements[:, [0, -1]]}.")
+    crossings = [np.interp(-np.log(LEVEL), -np.log(row), np.log(ALPHAS)) for row in movements]
     mean, error = mean_and_error(crossings)
     return float(np.exp(mean)), float(np.exp(mean) * error)
 
 
-def boundary_law(found: dict[int, np.ndarray]) -> tuple[np.ndarray, Slope]:
+def boundary_law(movements: dict[int, np.ndarray]) -> tuple[np.ndarray, Slope]:
     """Rows (α*, error) for each width, and the power law."""
-    rows = np.array([boundary(found[h]) for h in found])
-    return rows, fit_slope(list(found), rows[:, 0], rows[:, 1])
+    rows = np.array([boundary(movements[h]) for h in movements])
+    return rows, fit_slope(list(movements), rows[:, 0], rows[:, 1])
 
 
 def outputs(task: Task, scale: float, h: int, seeds: int, say: Say) -> np.ndarray:
@@ -171,15 +172,15 @@ def variance(values: np.ndarray) -> tuple[float, float]:
     return of(values), float(np.sqrt((len(values) - 1) * left_out.var()))
 
 
-def variance_law(found: dict[int, np.ndarray], fitted: int) -> tuple[np.ndarray, Slope]:
+def variance_law(outputs: dict[int, np.ndarray], fitted: int) -> tuple[np.ndarray, Slope]:
     """Rows (variance, error) for each width, and the power law from the width `fitted` on."""
-    rows, widths = np.array([variance(found[h]) for h in found]), np.array(list(found))
+    rows, widths = np.array([variance(outputs[h]) for h in outputs]), np.array(list(outputs))
     far = widths >= fitted
     return rows, fit_slope(widths[far], rows[far, 0], rows[far, 1])
 
 
 def wrong_part(task: Task, values: np.ndarray) -> np.ndarray:
-    """The part of the test points where F, one row a network, has the wrong sign."""
+    """The fraction of the test points where F, one row per network, has the wrong sign."""
     return np.mean(np.sign(values) != np.asarray(task.test.y), axis=-1)
 
 
@@ -195,18 +196,18 @@ def conventions_apart(task: Task, h: int = 50, alpha: float = 0.5) -> float:
 
 
 def _error_checks(
-    task: Task, found: dict[str, dict[int, np.ndarray]], widths: tuple[int, ...]
+    task: Task, outputs: dict[str, dict[int, np.ndarray]], widths: tuple[int, ...]
 ) -> list[Check]:
     """Test errors at the largest width; and of an ensemble at the smallest one, beside its members'."""
     widest, narrowest = widths[-1], widths[0]
     checks, errors = [], {}
-    for side, by_width in found.items():
+    for side, by_width in outputs.items():
         errors[side] = mean_and_error(wrong_part(task, by_width[widest]))
     gap, bar = errors["lazy"][0] - errors["feature"][0], np.hypot(errors["lazy"][1], errors["feature"][1])
-    told = " and ".join(f"{mean:.4f} ± {error:.4f} ({side})" for side, (mean, error) in errors.items())
-    what = f"test error, lazy − feature, h = {widest}: {told}"
+    measured = " and ".join(f"{mean:.4f} ± {error:.4f} ({side})" for side, (mean, error) in errors.items())
+    what = f"test error, lazy − feature, h = {widest}: {measured}"
     checks.append(Check(what, "feature lower on this task", float(gap), float(bar), 0.02, 0.2))
-    for side, by_width in found.items():
+    for side, by_width in outputs.items():
         single, error = mean_and_error(wrong_part(task, by_width[narrowest]))
         gain = single - float(wrong_part(task, by_width[narrowest].mean(axis=0)))
         what = f"test error, one network − ensemble of {len(by_width[narrowest])}, {side}, h = {narrowest}"
@@ -227,7 +228,7 @@ def _draw_map(axes: Any, moved: dict[int, np.ndarray], law: tuple[np.ndarray, Sl
     """The movement over (h, α) with its boundary; and against α√h, where all widths are one curve."""
     from matplotlib.colors import LogNorm
 
-    (rows, slope), logs, widths = law, {h: np.log(found) for h, found in moved.items()}, tuple(moved)
+    (rows, slope), logs, widths = law, {h: np.log(movements) for h, movements in moved.items()}, tuple(moved)
     table = np.exp([logs[h].mean(axis=0) for h in widths]).T
     edges = [np.append(grid, 2 * grid[-1]) / np.sqrt(2) for grid in (widths, ALPHAS)]
     image = axes[0].pcolormesh(*edges, table, norm=LogNorm(), cmap="viridis")
@@ -253,11 +254,11 @@ def _draw_map(axes: Any, moved: dict[int, np.ndarray], law: tuple[np.ndarray, Sl
     _ticks(axes[1].xaxis, (1, 2, 4, 8, 16, 32, 64))
 
 
-def _draw_sides(axes: Any, task: Task, found: dict, laws: dict, settings: Settings) -> None:
+def _draw_sides(axes: Any, task: Task, outputs: dict, laws: dict, settings: Settings) -> None:
     """Variance over starts and test error against the width, on either side."""
     widths = settings.widths
     fitted = [h for h in widths if h >= settings.fitted]
-    for i, (side, by_width) in enumerate(found.items()):
+    for i, (side, by_width) in enumerate(outputs.items()):
         (rows, slope), colour = laws[side], COLOURS[i]
         label = f"{side}, α√h = {SIDES[side]:g}: slope {slope.value:+.2f} ± {slope.error:.2f}"
         style = {"ms": 4, "capsize": 2, "color": colour}
@@ -278,12 +279,12 @@ def _draw_sides(axes: Any, task: Task, found: dict, laws: dict, settings: Settin
 def run(say: Say, settings: Settings = FULL) -> Outcome:
     data, widths = task(), settings.widths
     moved = {h: movements(data, h, settings.map_seeds, say) for h in widths}
-    found = {
+    trained = {
         side: {h: outputs(data, scale, h, settings.variance_seeds, say) for h in widths}
         for side, scale in SIDES.items()
     }
     law = boundary_law(moved)
-    laws = {side: variance_law(by_width, settings.fitted) for side, by_width in found.items()}
+    laws = {side: variance_law(by_width, settings.fitted) for side, by_width in trained.items()}
     ours = fit_slope(widths, *(law[0].T * np.sqrt(widths)))
     checks = [
         slope_check("slope in h of α*, f with prefactor h^−½", law[1], -0.5, settings.tolerance),
@@ -293,9 +294,9 @@ def run(say: Say, settings: Settings = FULL) -> Outcome:
     for side, (_, slope) in laws.items():
         what = f"slope in h of the variance over starts, {side} side (α√h = {SIDES[side]:g})"
         checks.append(slope_check(what, slope, -1.0, settings.variance_tolerance))
-    checks += _error_checks(data, found, widths)
+    checks += _error_checks(data, trained, widths)
     say("the figure")
     with panels(4) as (figure, axes):
         _draw_map(axes[:2], moved, law)
-        _draw_sides(axes[2:], data, found, laws, settings)
+        _draw_sides(axes[2:], data, trained, laws, settings)
     return Outcome(tuple(checks), figure)

@@ -121,14 +121,14 @@ def plain(name: str, ts: Any, cells: int = FULL.cells) -> Run:
 
 
 def resting(cells: int = FULL.cells) -> Gibbs[GridDensity]:
-    found = gibbs(Risk(problem()), beta=BETA, decay=DECAY, on=density("wide", cells))
-    if not found.converged:
-        raise RuntimeError(found.message)
-    return found
+    fixed_point = gibbs(Risk(problem()), beta=BETA, decay=DECAY, on=density("wide", cells))
+    if not fixed_point.converged:
+        raise RuntimeError(fixed_point.message)
+    return fixed_point
 
 
 def particles(name: str, seeds: int, n: int) -> np.ndarray:
-    """OBSERVED at ON_THE_WAY by Langevin steps, one row a seed."""
+    """OBSERVED at ON_THE_WAY by Langevin steps, one row per seed."""
     dynamics, which = Langevin(Risk(problem()), STEP, beta=BETA, decay=DECAY), list(STARTS).index(name)
     keys = jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(seed), which))(np.arange(seeds))
     clouds = stack([cloud(name, seed, n) for seed in range(seeds)])

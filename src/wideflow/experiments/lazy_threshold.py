@@ -126,33 +126,33 @@ def task(size: Size, seed: int) -> Task:
     return Task(risk, start, x, fresh, t, kernel, np.asarray(frozen.final(fresh)))
 
 
-def movements(given: Task, alpha: float) -> dict[str, float]:
+def movements(task: Task, alpha: float) -> dict[str, float]:
     """How far training at scale α leaves the start and its linearisation, in the three senses."""
-    start = Particles(given.start.theta, alpha=alpha, neuron=given.start.neuron)
-    flow = GradientFlow(given.risk, rtol=DIGITS / max(1.0, alpha))
-    final = finished(evolve(flow, start, [given.time], progress=False, snapshots=False)).final
-    before, after = (given.x @ np.asarray(particles.theta)[:, 1:].T for particles in (start, final))
-    kernel = np.asarray(tangent_kernel(final, jnp.asarray(given.x)))
-    gap = np.asarray(final(given.fresh)) - given.linear
+    start = Particles(task.start.theta, alpha=alpha, neuron=task.start.neuron)
+    flow = GradientFlow(task.risk, rtol=DIGITS / max(1.0, alpha))
+    final = finished(evolve(flow, start, [task.time], progress=False, snapshots=False)).final
+    before, after = (task.x @ np.asarray(particles.theta)[:, 1:].T for particles in (start, final))
+    kernel = np.asarray(tangent_kernel(final, jnp.asarray(task.x)))
+    gap = np.asarray(final(task.fresh)) - task.linear
     return {
         "features": float(np.linalg.norm(after - before) / np.linalg.norm(before)),
-        "kernel": float(np.linalg.norm(kernel - given.kernel) / np.linalg.norm(given.kernel)),
-        "function": float(np.linalg.norm(gap) / np.linalg.norm(given.linear)),
+        "kernel": float(np.linalg.norm(kernel - task.kernel) / np.linalg.norm(task.kernel)),
+        "function": float(np.linalg.norm(gap) / np.linalg.norm(task.linear)),
     }
 
 
 def located(size: Size, seed: int) -> dict[str, float]:
     """α_M* = α*/√M in each sense: from the lazy side, α is halved until every one has passed LEVEL."""
-    given = task(size, seed)
+    case = task(size, seed)
     alphas: list[float] = []
-    found: list[dict[str, float]] = []
-    while not found or min(found[-1].values()) <= LEVEL:
+    rows: list[dict[str, float]] = []
+    while not rows or min(rows[-1].values()) <= LEVEL:
         alphas.append(LAZIEST / 2 ** len(alphas))
-        found.append(movements(given, alphas[-1]))
+        rows.append(movements(case, alphas[-1]))
     at = {}
     for sense in SENSES:
-        seen = np.log([row[sense] for row in found])  # grows as α falls
-        at[sense] = float(np.exp(np.interp(np.log(LEVEL), seen, np.log(alphas))) / np.sqrt(size.M))
+        heights = np.log([row[sense] for row in rows])  # grows as α falls
+        at[sense] = float(np.exp(np.interp(np.log(LEVEL), heights, np.log(alphas))) / np.sqrt(size.M))
     return at
 
 
@@ -161,24 +161,24 @@ Located = dict[Size, dict[str, tuple[float, float]]]
 
 def thresholds(sizes: list[Size], say: Say, seeds: int) -> Located:
     """α_M* with its standard error over data and starts, for each size and sense."""
-    found: Located = {}
+    thresholds: Located = {}
     for size in dict.fromkeys(sizes):
         say(f"the threshold for M = {size.M}, m = {size.m}, d = {size.d}")
         each = [located(size, seed) for seed in range(seeds)]
-        found[size] = {sense: mean_and_error([row[sense] for row in each]) for sense in SENSES}
-    return found
+        thresholds[size] = {sense: mean_and_error([row[sense] for row in each]) for sense in SENSES}
+    return thresholds
 
 
-def exponent(found: Located, settings: Settings, along: str, sense: str) -> Slope:
+def exponent(located: Located, settings: Settings, along: str, sense: str) -> Slope:
     sizes = settings.sweeps[along]
-    rows = np.array([found[size][sense] for size in sizes])
+    rows = np.array([located[size][sense] for size in sizes])
     # three draws may agree by luck: no α* is known better than to the hundredth
     return fit_slope(
         [getattr(size, along) for size in sizes], rows[:, 0], np.maximum(rows[:, 1], 0.01 * rows[:, 0])
     )
 
 
-def checks_of(found: Located, settings: Settings) -> list[Check]:
+def checks_of(located: Located, settings: Settings) -> list[Check]:
     """Features follow α_M* ~ √(m/(M d)) itself, which is within the lectures' condition; of the others the
     condition is a bound."""
     bounds = {
@@ -190,7 +190,7 @@ def checks_of(found: Located, settings: Settings) -> list[Check]:
     checks = []
     for along, bound in bounds.items():
         for sense in SENSES:
-            slope, what = exponent(found, settings, along, sense), f"exponent in {along} of α_M* by {sense}"
+            slope, what = exponent(located, settings, along, sense), f"exponent in {along} of α_M* by {sense}"
             if sense == "features":
                 checks.append(slope_check(what, slope, sharp[along], settings.tolerance))
             else:
@@ -199,7 +199,7 @@ def checks_of(found: Located, settings: Settings) -> list[Check]:
     return checks
 
 
-def _draw(found: Located, settings: Settings) -> Any:
+def _draw(located: Located, settings: Settings) -> Any:
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     names = {"M": "width M", "m": "samples m", "d": "dimension d"}
@@ -213,12 +213,12 @@ def _draw(found: Located, settings: Settings) -> Any:
         for axis, (along, sizes) in zip(axes, settings.sweeps.items(), strict=True):
             at = np.array([getattr(size, along) for size in sizes], float)
             for colour, sense in zip(COLOURS, SENSES, strict=False):
-                rows = np.array([found[size][sense] for size in sizes])
-                slope = exponent(found, settings, along, sense)
+                rows = np.array([located[size][sense] for size in sizes])
+                slope = exponent(located, settings, along, sense)
                 label = f"by {sense}: {slope.value:+.2f} ± {slope.error:.2f}"
                 axis.errorbar(at, *rows.T, fmt="o", ms=4, capsize=2, color=colour, label=label)
                 axis.plot(at, slope.at(at), "--", lw=1, color=colour)
-            highest, line = [found[size]["features"][0] for size in sizes], at ** bound[along]
+            highest, line = [located[size]["features"][0] for size in sizes], at ** bound[along]
             line *= 1.3 * max(highest / line)  # above the points: only its slope is claimed
             axis.plot(at, line, color="0.5", lw=2, label=f"slope {bound[along]:+g} of √(m²/(M d))")
             axis.set(xlabel=names[along], xscale="log", yscale="log", title=rest[along])
@@ -233,5 +233,5 @@ def _draw(found: Located, settings: Settings) -> Any:
 
 def run(say: Say, settings: Settings = FULL) -> Outcome:
     sizes = [size for sweep in settings.sweeps.values() for size in sweep]
-    found = thresholds(sizes, say, settings.seeds)
-    return Outcome(tuple(checks_of(found, settings)), _draw(found, settings))
+    located = thresholds(sizes, say, settings.seeds)
+    return Outcome(tuple(checks_of(located, settings)), _draw(located, settings))

@@ -11,7 +11,7 @@ flow to one time t. The distance of two functions is the root mean square over t
   −2 in α. Independent ones, centred by y + f(θ₀) in place of y, have the slope −1 where α ≫ √n.
 
 n = ∞ is the flow of low-discrepancy points of the start and their mirror images; another scramble of them
-tells its error. For small α the flow is fast, as θ̇ = (1/α)E[u∇σ*] (at α = 10⁻² neurons grow thirtyfold and
+shows its error. For small α the flow is fast, as θ̇ = (1/α)E[u∇σ*] (at α = 10⁻² neurons grow thirtyfold and
 the kernel a hundredfold), yet not too stiff for the explicit method: about 60 steps to t = 1."""
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class Settings:
     limit_points: int = 2**12
     gap_alphas: tuple[float, ...] = tuple(10.0 ** (k / 2) for k in range(7))
     gap_seeds: int = 32
-    law_in_n: float = 0.15  # on the exponent, three error bars of so many seeds
+    law_in_n: float = 0.15  # on the exponent, three error bars with these seeds
     nearest: float = 0.02  # the widest networks' distance to the mean-field limit / |y|
     apart: float = 100.0  # at the least α, the distance to the NTK limit over that to the mean-field limit
     same: float = 0.01  # at the largest, how far that ratio is from 1
@@ -144,7 +144,7 @@ def limits(risk: Risk, law: Law, settings: Settings, say: Say) -> Limits:
         say(f"limits from {2 * points} points, scramble {scramble + 1} of 2")
         digits = [1e-9 if alpha >= LAZY else 1e-6 for alpha in settings.alphas]  # α^−2 is to be seen there
         starts = [limit_start(law, alpha, scramble, points) for alpha in settings.alphas]
-        mean_field.append([flowed(risk, *given) for given in zip(starts, digits, strict=True)])
+        mean_field.append([flowed(risk, *args) for args in zip(starts, digits, strict=True)])
         frozen = evolve(KernelFlow(risk), limit_start(law, 1.0, scramble, points), [TIME], progress=False)
         ntk.append(np.asarray(finished(frozen).final(data()[0])))
     return Limits(np.array(mean_field), np.array(ntk))
@@ -188,21 +188,23 @@ def gap_slope(alphas: Sequence[float], gaps: np.ndarray, least: float) -> Slope:
     return fit_slope(np.asarray(alphas)[kept], *gaps[kept].T)
 
 
-def _law_in_n(found: dict[int, np.ndarray], alpha: float, settings: Settings) -> Slope:
+def _law_in_n(distances: dict[int, np.ndarray], alpha: float, settings: Settings) -> Slope:
     """The exponent in n of the distance to the mean-field limit."""
-    rows = np.array([found[width][settings.alphas.index(alpha), 0] for width in settings.widths])
+    rows = np.array([distances[width][settings.alphas.index(alpha), 0] for width in settings.widths])
     return fit_slope(settings.widths, *rows.T)
 
 
-def limit_checks(found: dict[int, np.ndarray], ends: Limits, size: float, settings: Settings) -> list[Check]:
-    """`found[width]` is (alphas, (mean field, NTK), (rms, error))."""
+def limit_checks(
+    distances: dict[int, np.ndarray], ends: Limits, size: float, settings: Settings
+) -> list[Check]:
+    """`distances[width]` is (alphas, (mean field, NTK), (rms, error))."""
     alphas, widest = settings.alphas, settings.widths[-1]
-    laws = {alpha: _law_in_n(found, alpha, settings) for alpha in SHOWN}
+    laws = {alpha: _law_in_n(distances, alpha, settings) for alpha in SHOWN}
     checks = [
         slope_check(f"α = {alpha:g}: slope in n of {NEAR}", law, -0.5, settings.law_in_n)
         for alpha, law in laws.items()
     ]
-    wide = found[widest]
+    wide = distances[widest]
     worst = int(np.argmax(wide[:, 0, 0]))
     near, error = wide[worst, 0] / size
     what = f"n = {widest}: largest {NEAR} / |y| over all α"
@@ -236,13 +238,13 @@ def gap_checks(mirrored: np.ndarray, plain: np.ndarray, settings: Settings) -> l
 
 
 def _draw(
-    found: dict[int, np.ndarray], ends: Limits, gaps_of: tuple[np.ndarray, np.ndarray], settings: Settings
+    distances: dict[int, np.ndarray], ends: Limits, gaps_of: tuple[np.ndarray, np.ndarray], settings: Settings
 ) -> Any:
     alphas, gap_alphas, (mirrored, plain) = settings.alphas, settings.gap_alphas, gaps_of
     style: dict[str, Any] = {"ms": 4, "capsize": 2, "lw": 1.2}
     with panels(2, width=6.4, height=4.6) as (figure, (left, right)):
         for i, width in enumerate(settings.widths[::2]):
-            rows = found[width]
+            rows = distances[width]
             for which, (name, mark) in enumerate((("mean-field limit at α", "o-"), ("NTK limit", "s--"))):
                 label = f"n = {width} to the {name}"
                 left.errorbar(alphas, *rows[:, which].T, fmt=mark, color=COLOURS[i], label=label, **style)
@@ -272,16 +274,16 @@ def run(say: Say, settings: Settings = FULL) -> Outcome:
     risk = risk_on(x, y)
     law = start_of(risk)
     ends = limits(risk, law, settings, say)
-    found: dict[int, np.ndarray] = {}
+    distances: dict[int, np.ndarray] = {}
     for width in settings.widths:
         rows = []
         for alpha, limit in zip(settings.alphas, ends.mean_field[0], strict=True):
             say(f"{settings.seeds} networks of {width} neurons, α = {alpha:.3g}")
             rows.append(network_distances(risk, law, alpha, width, (limit, ends.ntk[0]), settings.seeds))
-        found[width] = np.array(rows)
+        distances[width] = np.array(rows)
     say("networks beside their linearisations")
     cases = (MIRRORED_WIDTH, True), (PLAIN_WIDTH, False)
     mirrored, plain = (linearisation_gaps(*one, settings.gap_alphas, settings.gap_seeds) for one in cases)
     size = float(np.sqrt(np.mean(y**2)))
-    checks = (*limit_checks(found, ends, size, settings), *gap_checks(mirrored, plain, settings))
-    return Outcome(checks, _draw(found, ends, (mirrored, plain), settings))
+    checks = (*limit_checks(distances, ends, size, settings), *gap_checks(mirrored, plain, settings))
+    return Outcome(checks, _draw(distances, ends, (mirrored, plain), settings))

@@ -124,8 +124,8 @@ def measured(D: int, beta: float, cells: tuple[int, ...] = FULL.cells[1]) -> Mea
     star = gibbs(R, beta=beta, decay=DECAY, on=rho, starts=2)
     if not star.converged:
         raise RuntimeError(star.message)
-    found = landscape(star)
-    ts = np.linspace(0, LIVES / found.kramers, 41)
+    shape = landscape(star)
+    ts = np.linspace(0, LIVES / shape.kramers, 41)
     depth = {"depth": lambda t, rho: -jnp.min(R.potential(rho.theta, rho))}
     flow = GridFlow(R, beta=beta, decay=DECAY, tol=TOLERANCE)
     run = finished(evolve(flow, rho, ts, observe=depth, progress=False))
@@ -133,7 +133,7 @@ def measured(D: int, beta: float, cells: tuple[int, ...] = FULL.cells[1]) -> Mea
     late = ts >= ts[-1] / 2
     rate = decay_rate(ts[late], excess[late], 0.0)
     bound = guaranteed_rate(beta, DECAY, float(np.max(run["depth"])))
-    return Measured(D, beta, rate, bound, found.barrier, found.kramers, ts, excess, star)
+    return Measured(D, beta, rate, bound, shape.barrier, shape.kramers, ts, excess, star)
 
 
 def with_error(D: int, beta: float, settings: Settings) -> Measured:  # noqa: N803

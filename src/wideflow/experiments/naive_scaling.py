@@ -68,8 +68,8 @@ def stable_steps(risk: Risk, settings: Settings, say: Say) -> tuple[np.ndarray, 
         say(f"largest stable step at width {n}")
         starts = [family.sample(jax.random.key(seed), n, "naive") for seed in range(settings.seeds)]
         rows.append(mean_and_error([largest_stable_step(risk, start) for start in starts]))
-    found = np.array(rows)
-    return found, fit_slope(settings.widths, found[:, 0], found[:, 1])
+    steps = np.array(rows)
+    return steps, fit_slope(settings.widths, steps[:, 0], steps[:, 1])
 
 
 def _accuracy(run: Run, label: np.ndarray, risk: Risk) -> float:

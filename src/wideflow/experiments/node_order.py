@@ -125,14 +125,14 @@ def mean_errors(phi: Activation, exact: Callable[..., Any], settings: Settings) 
     m, pairs, rng = DIMENSION - 1, settings.pairs, np.random.default_rng(0)
     h = rng.normal(size=pairs)
     rho = np.sqrt(rng.chisquare(m, pairs) / DIMENSION * rng.chisquare(m, pairs) / m)
-    found = []
+    errors = []
     for p in settings.mean_orders:
         squares = (
             np.asarray(sphere_mean(phi, jnp.asarray(h), jnp.asarray(rho), m, p)) - exact(h, rho, m)
         ) ** 2
         rms = np.sqrt(squares.mean())
-        found.append((rms, squares.std(ddof=1) / np.sqrt(pairs) / (2 * rms)))
-    return np.array(found)
+        errors.append((rms, squares.std(ddof=1) / np.sqrt(pairs) / (2 * rms)))
+    return np.array(errors)
 
 
 def uncut_laws(settings: Settings) -> Laws:
@@ -154,8 +154,8 @@ def _least_factor(orders: tuple[int, ...], errors: np.ndarray) -> float:
 
 
 def _mean_factor(errors: np.ndarray, steps: float) -> float:
-    """The factor of one of so many steps from the first to the last order, down to FLOOR; unlike the least
-    factor it bears an order at which the error happens to change its sign."""
+    """The factor of each of `steps` equal steps from the first to the last order, down to FLOOR; unlike the
+    least factor it is robust to an order at which the error happens to change its sign."""
     first, last = abs(errors[0]), max(abs(errors[-1]), FLOOR)
     return float((first / last) ** (1 / steps))
 

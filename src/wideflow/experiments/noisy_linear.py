@@ -76,8 +76,9 @@ def gaussian_step(step: float, count: int = 1) -> Moments:
     return gaussian(m, s**2)
 
 
-def distances(found: Moments, truth: Moments) -> np.ndarray:
-    """|found − exact| in mean, standard deviation (each coordinate's, the largest) and F, a row each."""
+def distances(moments: Moments, truth: Moments) -> np.ndarray:
+    """Distances from the truth in mean, standard deviation (the largest over coordinates) and F, one row
+    each."""
     sd = lambda v: np.sqrt(np.einsum("...ii->...i", v.covariance))
-    apart = np.abs(found.mean - truth.mean).max(axis=-1), np.abs(sd(found) - sd(truth)).max(axis=-1)
-    return np.array([*apart, np.abs(found.energy - truth.energy)])
+    apart = np.abs(moments.mean - truth.mean).max(axis=-1), np.abs(sd(moments) - sd(truth)).max(axis=-1)
+    return np.array([*apart, np.abs(moments.energy - truth.energy)])

@@ -1,18 +1,23 @@
 """What is kept of an experiment: a record in JSON beside its figure, both whole or none.
 
-`NAME.png` is written first and `NAME.json` last, each by a rename; the record carries the hash of the figure.
-A bound that is infinite and a figure that is not a number are null in the file."""
+`NAME.png` is written first and `NAME.json` last, each by a rename; the record carries the hashes of itself
+and of the figure, so that no digit of it is changed unnoticed. A bound that is infinite and a figure that is
+not a number are null in the file."""
 
 import hashlib
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..store import folder
+from ..store.opening import DamagedError, content
+from ..store.seals import read_sealed, sealed
 from .base import Check
 
+FORMAT = 1
+_PICTURE = 64 * 2**20  # bytes of a figure
 # The numbers of a check, with what null stands for in a file.
 _NUMBERS = {"measured": math.nan, "error": math.nan, "low": -math.inf, "high": math.inf}
 
@@ -29,6 +34,7 @@ class Record:
     version: str  # of wideflow
     versions: dict[str, str]  # of all that the figures depend on
     code: str  # hash of the text that it ran
+    settings: str  # hash of the settings that it ran with
     date: str
     error: str | None = None
     figure: str | None = None  # hash of the picture
@@ -55,35 +61,86 @@ def _plain(check: Check) -> dict[str, Any]:
 
 
 def _check(data: dict[str, Any]) -> Check:
+    if not all(value is None or type(value) in (int, float) for value in (data[name] for name in _NUMBERS)):
+        raise TypeError("a figure of its checks is no number")
     numbers = {name: float(absent if data[name] is None else data[name]) for name, absent in _NUMBERS.items()}
-    return Check(str(data["what"]), str(data["claimed"]), **numbers)
+    check = Check(data["what"], data["claimed"], **numbers)
+    if _plain(check) != data:
+        raise ValueError(f"what it says of {str(check.what)[:80]!r} does not agree with its numbers")
+    return check
 
 
 def write(out: Path, record: Record, figure: bytes | None) -> Record:
     """Write a figure and then its record, which is returned with the figure's hash."""
-    out.mkdir(parents=True, exist_ok=True)
+    folder.make(out)
     digest = None if figure is None else hashlib.sha256(figure).hexdigest()
-    kept = Record(**record.__dict__ | {"figure": digest})
+    kept = replace(record, figure=digest)
     if figure is not None:
         folder.write(picture(out, record.name), figure)
-    text = json.dumps(kept.as_data(), indent=1, ensure_ascii=False, allow_nan=False)
-    folder.write(out / f"{record.name}.json", text.encode())
+    data = sealed({"kind": "claim", "format": FORMAT} | kept.as_data())
+    folder.write(
+        path(out, record.name), json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False).encode()
+    )
     return kept
 
 
 def read(out: Path, name: str) -> Record | None:
-    """The record of an experiment, or None where it is missing, damaged, or its figure is."""
+    """The record of an experiment, None where there is none. One that is damaged or edited, or whose figure
+    is, is a DamagedError."""
+    place = path(out, name)
     try:
-        data = json.loads((out / f"{name}.json").read_bytes())
-        given = {field: data[field] for field in Record.__dataclass_fields__}
-        record = Record(**given | {"checks": tuple(_check(check) for check in data["checks"])})
-        whole = record.name == name and (record.error is not None or len(record.checks) > 0)
-        if record.figure is not None:
-            content = picture(out, name).read_bytes()
-            whole = whole and hashlib.sha256(content).hexdigest() == record.figure
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        data = read_sealed(place, "claim", FORMAT, {"hashes": dict})
+    except FileNotFoundError:
         return None
-    return record if whole else None
+    record = _record(place, data)
+    if record.name != name:
+        raise DamagedError(f"{place} is the record of {record.name[:80]!r}.")
+    if record.figure is not None:
+        try:
+            figure = content(picture(out, name), _PICTURE)
+        except FileNotFoundError:
+            raise DamagedError(f"{picture(out, name)} is missing, though {place} lists it.") from None
+        if hashlib.sha256(figure).hexdigest() != record.figure:
+            raise DamagedError(
+                f"{picture(out, name)} is damaged: it has not the hash that {place} has of it."
+            )
+    return record
+
+
+_TYPES = {
+    "seconds": int | float,
+    "versions": dict,
+    "error": str | None,
+    "figure": str | None,
+    "reduced": bool,
+}
+
+
+def _record(place: Path, data: dict[str, Any]) -> Record:
+    """The record in a file, if its fields have their types and fit together."""
+    try:
+        checks = tuple(_check(check) for check in data["checks"])
+        if any(check in checks[:i] for i, check in enumerate(checks)):
+            raise ValueError("it holds a check twice")
+        fields = {field: data[field] for field in Record.__dataclass_fields__ if field != "checks"}
+        for field, value in fields.items():
+            if not isinstance(value, _TYPES.get(field, str)):
+                raise TypeError(f"its {field} is {str(value)[:80]!r}")
+        if not all(isinstance(version, str) for version in fields["versions"].values()):
+            raise TypeError("its versions are no texts")
+        record = Record(checks=checks, **fields)
+        expected = {"kind", "format", "hashes", *record.as_data()}
+        if set(data) != expected or (data["verdict"], data["passed"]) != (record.verdict, record.passed):
+            raise ValueError("its verdict does not follow from its checks")
+        if (record.error is None) != bool(checks):
+            raise ValueError("it must have checks, or an error")
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise DamagedError(f"{place} is damaged: {error}.") from None
+    return record
+
+
+def path(out: Path, name: str) -> Path:
+    return out / f"{name}.json"
 
 
 def picture(out: Path, name: str) -> Path:

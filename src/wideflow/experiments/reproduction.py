@@ -3,11 +3,15 @@
 import datetime
 import io
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import __version__
+from ..store.folder import SaveError
+from ..store.opening import DamagedError
+from ..store.retrying import retried
 from . import pages, records
 from .base import Check
 from .catalogue import Experiment, chosen
@@ -37,9 +41,10 @@ def reproduce(
 
     `out/NAME.json` is the record, `out/NAME.png` the figure, and `out/index.html` the page of all records in
     the folder, written anew after each experiment. One whose record is whole, and was made by the same text
-    of its module and of all that it imports from the package, is not performed again unless `fresh`; one that
-    raises is recorded as an error, and the next goes on. `say(name, text)` is told how far each is. An
-    unknown name is a ValueError, raised at once.
+    of its module and of all that it imports from the package, with the same settings, is not performed again
+    unless `fresh`; of one that was damaged or edited a warning tells why it is. One that raises is recorded
+    as an error, and the next goes on. `say(name, text)` is told how far each is. An unknown name is a
+    ValueError, raised at once. A record that the disk does not take is a `SaveError`.
 
     `reduced` performs each at the small size of the tests (its `REDUCED` settings), into a folder of its own
     by default; such a record says so, and never stands for the published claim."""
@@ -52,13 +57,36 @@ def _results(
 ) -> Iterator[Result]:
     for experiment in experiments:
         code = text_hash(experiment.module)
-        known = None if fresh else records.read(out, experiment.name)
-        same = known is not None and known.code == code and known.reduced == reduced
-        already = same and known is not None and known.error is None
-        if known is None or not already:
-            known = records.write(out, *_performed(experiment, code, reduced, say))
+        known = None if fresh else _known(experiment, code, out, reduced)
+        already = known is not None
+        if known is None:
+            record, figure = _performed(experiment, code, reduced, say)
+            known = _saved(out, record, figure)
         pages.write(out)
         yield Result(known, already)
+
+
+def _known(experiment: Experiment, code: str, out: Path, reduced: bool) -> Record | None:
+    """What is there of this very experiment, whole and of the same code and settings."""
+    try:
+        record = records.read(out, experiment.name)
+    except DamagedError as error:
+        warnings.warn(f"{error} The experiment is performed again.", stacklevel=4)
+        return None
+    if record is None or record.error is not None or record.code != code or record.reduced != reduced:
+        return None
+    listed = (experiment.claim, experiment.source, experiment.settings(reduced))
+    return record if (record.claim, record.source, record.settings) == listed else None
+
+
+def _saved(out: Path, record: Record, figure: bytes | None) -> Record:
+    try:
+        return retried(lambda: records.write(out, record, figure))
+    except OSError as error:
+        why = error.strerror or error
+        raise SaveError(
+            error.errno, f"{record.name} was performed ({record.verdict}), but not saved: {why}", str(out)
+        ) from error
 
 
 def _performed(experiment: Experiment, code: str, reduced: bool, say: Say) -> tuple[Record, bytes | None]:
@@ -86,6 +114,7 @@ def _performed(experiment: Experiment, code: str, reduced: bool, say: Say) -> tu
         version=__version__,
         versions=versions(),
         code=code,
+        settings=experiment.settings(reduced),
         date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         error=error,
         reduced=reduced,

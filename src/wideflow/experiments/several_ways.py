@@ -24,10 +24,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import numpy as np
 
+from .._tracing import jit
 from ..dynamics.flow import GradientFlow
 from ..dynamics.grid.flow import GridFlow
 from ..dynamics.jko.jko import JKO
@@ -119,10 +119,10 @@ REDUCED = Settings(
 
 
 def characteristics(case: Case) -> Way:
-    found = finished(limit(case.problem, case.start, TIMES, case.tol, probes=PROBES, progress=False))
-    theta, weights = np.asarray(found.final.theta), np.asarray(found.final.weights)
+    run = finished(limit(case.problem, case.start, TIMES, case.tol, probes=PROBES, progress=False))
+    theta, weights = np.asarray(run.final.theta), np.asarray(run.final.weights)
     probes = Particles(theta[weights == 0], neuron=case.reduced.problem.neuron)
-    return Way(np.asarray(found["risk"]), np.full(len(TIMES), found.info["error"]), probes)
+    return Way(np.asarray(run["risk"]), np.full(len(TIMES), run.info["error"]), probes)
 
 
 def on_grids(case: Case, beta: float, decay: float) -> Way:
@@ -156,13 +156,13 @@ def scrambled(case: Case, scrambles: int) -> Way:
     return _averaged(np.asarray(run["risk"]).T, [run.final.replica(r) for r in range(scrambles)])
 
 
-def random(case: Case, made: Callable[[int, int], tuple[Any, Particles]], seeds: range) -> Way:
-    """`made(seed, k)`: dynamics with steps η/k and a start of kn particles, in R^d or in θ̄."""
+def random(case: Case, make: Callable[[int, int], tuple[Any, Particles]], seeds: range) -> Way:
+    """`make(seed, k)`: dynamics with steps η/k and a start of kn particles, in R^d or in θ̄."""
     risk, values, ends = case.reduced, [], []
     for seed in seeds:
         rows = []
         for k in (1, 2):
-            dynamics, start = made(seed, k)
+            dynamics, start = make(seed, k)
             key = jax.random.fold_in(jax.random.key(seed), k)
             run = finished(evolve(dynamics, start, TIMES, key=key, progress=False))
             states = [s if s.D == case.law.D else reduce(case.problem, s) for s in run.states]
@@ -172,7 +172,7 @@ def random(case: Case, made: Callable[[int, int], tuple[Any, Particles]], seeds:
     return _averaged(np.array(values), ends)
 
 
-@eqx.filter_jit
+@jit
 def _value(risk: Risk, state: Particles) -> Any:
     return risk.value(state)
 
@@ -186,7 +186,7 @@ def _averaged(values: np.ndarray, ends: list[Particles]) -> Way:
 def langevin(case: Case, in_full: bool, width: int) -> Callable[[int, int], tuple[Any, Particles]]:
     """Langevin of reduced particles, or of neurons in R^d: in closed form, or each seed on its own sample."""
 
-    def made(seed: int, k: int) -> tuple[Any, Particles]:
+    def make(seed: int, k: int) -> tuple[Any, Particles]:
         risk, law = case.reduced, case.law
         if in_full:
             law = case.start
@@ -195,7 +195,7 @@ def langevin(case: Case, in_full: bool, width: int) -> Callable[[int, int], tupl
         start = law.points(k * width, seed=seed)
         return Langevin(risk, STEP / k, beta=case.beta, decay=DECAY), start
 
-    return made
+    return make
 
 
 def split(case: Case, width: int) -> Callable[[int, int], tuple[Any, Particles]]:
@@ -209,50 +209,50 @@ def split(case: Case, width: int) -> Callable[[int, int], tuple[Any, Particles]]
 def without_noise(case: Case, settings: Settings, say: Say) -> dict[str, Way]:
     """The ways of the plain flow; the first is what the others are compared with."""
     say(f"{case.name}: characteristics")
-    found = {"characteristics": characteristics(case)}
+    ways = {"characteristics": characteristics(case)}
     say(f"{case.name}: particles, grids, JKO")
-    found["particles"] = scrambled(case, settings.scrambles)
-    found["grid"] = on_grids(case, math.inf, 0.0)
-    found["JKO"] = movements(case, math.inf, 0.0)
-    return found
+    ways["particles"] = scrambled(case, settings.scrambles)
+    ways["grid"] = on_grids(case, math.inf, 0.0)
+    ways["JKO"] = movements(case, math.inf, 0.0)
+    return ways
 
 
 def with_noise(case: Case, settings: Settings, say: Say) -> dict[str, Way]:
     """The ways with noise; the first is what the others are compared with."""
     say(f"{case.name}, noise: grids, JKO")
-    found = {"grid": on_grids(case, case.beta, DECAY)}
+    ways = {"grid": on_grids(case, case.beta, DECAY)}
     width, on_line = settings.width, case.law.D == 1
     by_seeds = lambda: random(case, split(case, width), range(settings.scrambles))
-    found["JKO"] = movements(case, case.beta, DECAY) if on_line else by_seeds()
+    ways["JKO"] = movements(case, case.beta, DECAY) if on_line else by_seeds()
     for i, way in enumerate(("Langevin in θ̄", "Langevin in R^d")):
         say(f"{case.name}, noise: {way}")
         first = 1000 * (1 + i)
-        found[way] = random(case, langevin(case, bool(i), width), range(first, first + settings.seeds))
-    return found
+        ways[way] = random(case, langevin(case, bool(i), width), range(first, first + settings.seeds))
+    return ways
 
 
 def checks(case: Case, ways: dict[str, Way], noise: str, settings: Settings = FULL) -> list[Check]:
     """Every way beside the first: the worst of TIMES in stated errors, with its sign, and absolutely."""
     (against, reference), *others = ways.items()
     most, apart_most = settings.most_errors, settings.slack * MOST_APART[noise]
-    found = []
+    comparisons = []
     for name, way in others:
         apart = way.risks - reference.risks
         errors = np.hypot(way.errors, reference.errors)
         z = apart / errors
         i, j = int(np.argmax(np.abs(z))), int(np.argmax(np.abs(apart)))
         what = f"{case.name}, {noise}: R by {name} − by {against}"
-        found.append(Check(f"{what}, in stated errors", "0", float(z[i]), 1.0, -most, most))
+        comparisons.append(Check(f"{what}, in stated errors", "0", float(z[i]), 1.0, -most, most))
         gap, error = float(np.abs(apart[j])), float(errors[j])
-        found.append(Check(f"{what}, largest", "0", gap, error, 0.0, apart_most))
-    return found
+        comparisons.append(Check(f"{what}, largest", "0", gap, error, 0.0, apart_most))
+    return comparisons
 
 
 def run(say: Say, settings: Settings = FULL) -> Outcome:
-    found, claims = {}, []
+    by_problem, claims = {}, []
     for case in settings.cases:
         plain, noisy = without_noise(case, settings, say), with_noise(case, settings, say)
         for ways, noise in ((plain, "no noise"), (noisy, "noise")):
             claims += checks(case, ways, noise, settings)
-        found[case.name] = (plain, noisy)
-    return Outcome(tuple(claims), draw(TIMES, found))
+        by_problem[case.name] = (plain, noisy)
+    return Outcome(tuple(claims), draw(TIMES, by_problem))

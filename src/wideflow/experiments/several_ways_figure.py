@@ -50,19 +50,19 @@ def _densities(axis: Any, ways: dict[str, Any]) -> None:
                     label=label,
                 )
     mass = np.asarray(grid.marginal(grid.D - 1))
-    seen = np.asarray(grid.axis(grid.D - 1))[mass > 1e-4 * mass.max()]
+    occupied = np.asarray(grid.axis(grid.D - 1))[mass > 1e-4 * mass.max()]
     left = np.asarray(grid.axis(0))[np.asarray(grid.marginal(0)) > 1e-4 * np.max(grid.marginal(0))]
     axis.set(xlabel=" or ".join(names), ylabel="density at the end",
-             xlim=(min(seen[0], left[0]), max(seen[-1], left[-1])))  # fmt: skip
+             xlim=(min(occupied[0], left[0]), max(occupied[-1], left[-1])))  # fmt: skip
     axis.legend(fontsize=7)
 
 
-def draw(ts: np.ndarray, found: dict[str, Any]) -> Any:
-    """`found`: for each problem its ways (risks, errors, end) without and with noise."""
-    with panels(3, width=4.8, height=3.6 * len(found)) as (figure, _):
+def draw(ts: np.ndarray, by_problem: dict[str, Any]) -> Any:
+    """`by_problem`: for each problem its ways (risks, errors, end) without and with noise."""
+    with panels(3, width=4.8, height=3.6 * len(by_problem)) as (figure, _):
         figure.clear()
-        axes = figure.subplots(len(found), 3, squeeze=False)
-        for row, (name, both) in zip(axes, found.items(), strict=True):
+        axes = figure.subplots(len(by_problem), 3, squeeze=False)
+        for row, (name, both) in zip(axes, by_problem.items(), strict=True):
             for j, (ways, noise) in enumerate(zip(both, ("no noise", "noise"), strict=True)):
                 for way, (risks, errors, _) in ways.items():
                     colour, marker, size = _STYLES[way]

@@ -45,7 +45,7 @@ class Settings:
     steps: tuple[float, ...] = tuple(2.0**-k for k in range(5, 11))
     widths: tuple[int, ...] = (16, 32, 64, 128, 256, 512)
     seeds: int = 64
-    tolerance: float = 0.1  # on either exponent, three times the error bar that so many seeds give
+    tolerance: float = 0.1  # on either exponent, three times the error bar with these seeds
     orders: tuple[int, int] = (10, 20)  # of the Gauss nodes of a and w, for the limit
     drawn: tuple[int, ...] = (30, 300)  # widths in the figure
 
@@ -80,8 +80,8 @@ def step_law(problem: Problem, x: Any, settings: Settings, say: Say) -> tuple[np
         say(f"SGD with step {step:.2g} ({i + 1} of {len(settings.steps)})")
         run = evolve(SGD(risk, step), starts, [TIME], key=_keys(1000 * i, settings.seeds))
         rows.append(rms_and_error(_squared_gaps(finished(run).final(x), flow)))
-    found = np.array(rows)
-    return found, fit_slope(settings.steps, found[:, 0], found[:, 1])
+    measured = np.array(rows)
+    return measured, fit_slope(settings.steps, measured[:, 0], measured[:, 1])
 
 
 def width_law(problem: Problem, x: Any, settings: Settings, say: Say) -> tuple[np.ndarray, Slope]:
@@ -95,8 +95,8 @@ def width_law(problem: Problem, x: Any, settings: Settings, say: Say) -> tuple[n
         starts = init(problem).sample(_keys(10_000 * (i + 1), seeds), n, replicas=seeds)
         run = finished(evolve(flow, starts, [TIME]))
         rows.append(rms_and_error(_squared_gaps(run.final(x), limit)))
-    found = np.array(rows)
-    return found, fit_slope(settings.widths, found[:, 0], found[:, 1])
+    measured = np.array(rows)
+    return measured, fit_slope(settings.widths, measured[:, 0], measured[:, 1])
 
 
 def _draw(problem: Problem, settings: Settings, steps: Any, widths: Any) -> Any:
@@ -116,8 +116,8 @@ def _draw(problem: Problem, settings: Settings, steps: Any, widths: Any) -> Any:
             (axes[1], settings.steps, steps, ("step η", rms("f(SGD) − f(flow)"))),
             (axes[2], settings.widths, widths, ("width n", rms("f(n) − f(limit)"))),
         )
-        for axis, xs, (found, slope), labels in laws:
-            power_law(axis, xs, found[:, 0], found[:, 1], slope, labels)
+        for axis, xs, (measured, slope), labels in laws:
+            power_law(axis, xs, measured[:, 0], measured[:, 1], slope, labels)
     return figure
 
 

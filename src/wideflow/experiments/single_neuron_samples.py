@@ -56,7 +56,7 @@ def samples(d: int) -> int:
 
 
 def sgd_risks(d: int, seeds: int) -> list[float]:
-    """Exact risks, over seeds, of WIDTH neurons after one pass over m samples, one a step."""
+    """Exact risks, over seeds, of WIDTH neurons after one pass over m samples, one per step."""
     problem = problem_in(d)
     risk, start = Risk(problem, ClosedForm()), init(problem)
     keys = jax.vmap(lambda seed: jax.random.split(jax.random.key(seed)))(100 * d + np.arange(seeds))
@@ -126,5 +126,5 @@ def run(say: Say, settings: Settings = FULL) -> Outcome:
         say(f"d = {d}: kernel regression on {samples(d)} samples, {settings.lazy_seeds} seeds")
         lazy.append([lazy_risk(d, seed, settings.test) for seed in range(settings.lazy_seeds)])
         say(f"d = {d}: risks {np.mean(network[-1]):.4f} and {np.mean(lazy[-1]):.4f} (level {NOT_LINEAR:.4f})")
-    found = _rows(settings.dimensions, network), _rows(settings.dimensions, lazy)
-    return Outcome(_checks(*found, settings), _draw(*found, settings))
+    measured = _rows(settings.dimensions, network), _rows(settings.dimensions, lazy)
+    return Outcome(_checks(*measured, settings), _draw(*measured, settings))

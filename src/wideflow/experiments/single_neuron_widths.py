@@ -101,7 +101,7 @@ def lazy_error(risk: Risk, seed: int, test: int = TEST) -> float:
     return 0.5 * float(jnp.mean((fresh.y - finished(run).final(fresh.x)) ** 2))
 
 
-class Found(NamedTuple):
+class Measured(NamedTuple):
     """Training risks and test errors (scalings, widths, seeds), the NTK limit's (seeds), that of the law."""
 
     training: np.ndarray
@@ -110,7 +110,7 @@ class Found(NamedTuple):
     law: float
 
 
-def measured(settings: Settings, say: Say) -> Found:
+def measured(settings: Settings, say: Say) -> Measured:
     rows = np.zeros((2, len(SCALINGS), len(settings.widths), settings.seeds))
     risks = [samples(seed) for seed in range(settings.seeds)]
     for i, n in enumerate(settings.widths):
@@ -122,8 +122,8 @@ def measured(settings: Settings, say: Say) -> Found:
     lazy = np.array([lazy_error(risk, seed) for seed, risk in enumerate(risks)])
     say(f"mean field on the law of x: {WIDTH_OF_LAW} neurons")
     law = Risk(problem_in(DIMENSION), ClosedForm())
-    of_law = [trained(law, WIDTH_OF_LAW, 1.0, seed)[1] for seed in range(settings.seeds_of_law)]
-    return Found(rows[0], rows[1], lazy, float(np.mean(of_law)))
+    law_errors = [trained(law, WIDTH_OF_LAW, 1.0, seed)[1] for seed in range(settings.seeds_of_law)]
+    return Measured(rows[0], rows[1], lazy, float(np.mean(law_errors)))
 
 
 def _largest(rows: np.ndarray) -> tuple[float, float]:
@@ -132,14 +132,16 @@ def _largest(rows: np.ndarray) -> tuple[float, float]:
     return float(mean), float(error)
 
 
-def checks_of(found: Found, settings: Settings = FULL) -> tuple[Check, ...]:
+def checks_of(measured: Measured, settings: Settings = FULL) -> tuple[Check, ...]:
     """Ratios are taken seed by seed: both sides have the same samples."""
-    widths, (ntk, mean_field), unbounded = settings.widths, found.test, float("inf")
+    widths, (ntk, mean_field), unbounded = settings.widths, measured.test, float("inf")
     widest = widths[-1]
-    left = np.array([mean_and_error(row) for row in found.training.reshape(-1, settings.seeds) / NOT_LINEAR])
+    left = np.array(
+        [mean_and_error(row) for row in measured.training.reshape(-1, settings.seeds) / NOT_LINEAR]
+    )
     part, part_error = _largest(left)
     worse, worse_error = mean_and_error(np.log10(ntk[-1] / ntk[0]))
-    limit, limit_error = mean_and_error(ntk[-1] / found.lazy)
+    limit, limit_error = mean_and_error(ntk[-1] / measured.lazy)
     level, level_error = mean_and_error(ntk[-1] / NOT_LINEAR)
     low = np.array([mean_and_error(row) for row in mean_field / NOT_LINEAR])
     highest, highest_error = _largest(low)
@@ -189,18 +191,18 @@ def checks_of(found: Found, settings: Settings = FULL) -> tuple[Check, ...]:
     )
 
 
-def _draw(found: Found, widths: tuple[int, ...]) -> Any:
+def _draw(measured: Measured, widths: tuple[int, ...]) -> Any:
     """Test error against width, under both scalings."""
     with panels(1, width=6.4, height=4.4) as (figure, (axis,)):
         for k, (scaling, alpha) in enumerate(zip(SCALINGS, ("√n", "1"), strict=True)):
-            rows = np.array([mean_and_error(row) for row in found.test[k]])
+            rows = np.array([mean_and_error(row) for row in measured.test[k]])
             style = {"fmt": "o-", "ms": 4, "capsize": 2, "color": COLOURS[1 - k]}
             axis.errorbar(widths, *rows.T, **style, label=f"{scaling} scaling, α = {alpha}, ± 1 s.e.")
         level = "what no linear function fits, ½‖P$_{>1}$f*‖²"
-        axis.axhline(found.lazy.mean(), ls=":", lw=2, color=COLOURS[1], label="NTK limit, n = ∞")
+        axis.axhline(measured.lazy.mean(), ls=":", lw=2, color=COLOURS[1], label="NTK limit, n = ∞")
         axis.axhline(NOT_LINEAR, ls="--", lw=1, color=COLOURS[6], label=level)
-        of_law = f"mean field on the law of x, m = ∞ (n = {WIDTH_OF_LAW})"
-        axis.axhline(found.law, ls=":", lw=2, color=COLOURS[0], label=of_law)
+        label = f"mean field on the law of x, m = ∞ (n = {WIDTH_OF_LAW})"
+        axis.axhline(measured.law, ls=":", lw=2, color=COLOURS[0], label=label)
         axis.set(xlabel="width n", ylabel="test error ½E(y − f)²", xscale="log", yscale="log")
         axis.set_title(f"y = erf(⟨w*, x⟩), d = {DIMENSION}, m = {SAMPLES} samples")
         axis.set_xticks(widths, [str(n) for n in widths])
@@ -211,5 +213,5 @@ def _draw(found: Found, widths: tuple[int, ...]) -> Any:
 
 
 def run(say: Say, settings: Settings = FULL) -> Outcome:
-    found = measured(settings, say)
-    return Outcome(checks_of(found, settings), _draw(found, settings.widths))
+    results = measured(settings, say)
+    return Outcome(checks_of(results, settings), _draw(results, settings.widths))

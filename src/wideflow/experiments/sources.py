@@ -11,21 +11,21 @@ _PACKAGE = Path(__file__).parents[1]
 
 def text_hash(module: str, package: Path = _PACKAGE) -> str:
     """Hash of `experiments/{module}.py` and of all that it imports from the package, from file to file."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(_reached(package / "experiments" / f"{module}.py", package)):
         content = path.read_bytes()
-        found.update(f"{path.relative_to(package).as_posix()} {len(content)}\n".encode())
-        found.update(content)
-    return found.hexdigest()
+        digest.update(f"{path.relative_to(package).as_posix()} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
 
 
 def _reached(start: Path, package: Path) -> set[Path]:
-    found, waiting = {start}, [start]
+    reached, waiting = {start}, [start]
     while waiting:
-        new = _imported(waiting.pop(), package) - found
-        found |= new
+        new = _imported(waiting.pop(), package) - reached
+        reached |= new
         waiting.extend(new)
-    return found
+    return reached
 
 
 def _imported(path: Path, package: Path) -> frozenset[Path]:

@@ -82,8 +82,8 @@ def problem_of(link: str, d: float) -> Problem:
 
 def limit_risks(problem: Problem, ts: Any, tol: float) -> tuple[np.ndarray, float]:
     """R(ρ_t) at ts from the reduced characteristics, and its error."""
-    found = finished(limit(problem, init(problem), ts, tol, progress=False))
-    return np.asarray(found["risk"]), found.info["error"]
+    run = finished(limit(problem, init(problem), ts, tol, progress=False))
+    return np.asarray(run["risk"]), run.info["error"]
 
 
 def _combined(risks: Callable[[int], np.ndarray]) -> np.ndarray:
@@ -134,14 +134,14 @@ def case(link: str, d: int, settings: Settings, say: Say) -> Case:
     )
 
 
-def case_checks(found: Case, settings: Settings) -> list[Check]:
+def case_checks(case: Case, settings: Settings) -> list[Check]:
     """Way 2 and way 3 against way 1, in standard errors and absolutely: the worst of TIMES."""
-    exact = np.interp(TIMES, CURVE, found.limit)  # TIMES are points of CURVE
+    exact = np.interp(TIMES, CURVE, case.limit)  # TIMES are points of CURVE
     checks = []
-    for way, rows in (("flow in R^d", found.flow), ("SGD", found.sgd)):
+    for way, rows in (("flow in R^d", case.flow), ("SGD", case.sgd)):
         apart = rows[:, 0] - exact
         z = np.abs(apart) / rows[:, 1]
-        worst, what = int(np.argmax(np.abs(apart))), f"{found.link}, d = {found.d}, {way} − limit"
+        worst, what = int(np.argmax(np.abs(apart))), f"{case.link}, d = {case.d}, {way} − limit"
         checks.append(
             Check(f"{what}, in standard errors", "0", float(z.max()), 1.0, 0.0, settings.most_errors)
         )
@@ -154,16 +154,14 @@ def _draw(cases: list[Case]) -> Any:
     """Risk curves for each dimension; then how far ways 2 and 3 are from way 1, with error bars."""
     marks = {"flow in R$^d$": ("o", 7, "white", -0.12), "SGD": ("s", 3.5, None, 0.12)}
     with panels(3, width=4.8, height=3.8) as (figure, axes):
-        for i, found in enumerate(cases):
-            axis, colour = axes[DIMENSIONS.index(found.d)], COLOURS[LINKS.index(found.link)]
-            axis.plot(CURVE, found.limit, color=colour, lw=1.5, label=f"{found.link}, limit")
-            for (marker, size, fill, shift), rows in zip(
-                marks.values(), (found.flow, found.sgd), strict=True
-            ):
+        for i, case in enumerate(cases):
+            axis, colour = axes[DIMENSIONS.index(case.d)], COLOURS[LINKS.index(case.link)]
+            axis.plot(CURVE, case.limit, color=colour, lw=1.5, label=f"{case.link}, limit")
+            for (marker, size, fill, shift), rows in zip(marks.values(), (case.flow, case.sgd), strict=True):
                 style = {"color": colour, "marker": marker, "ms": size, "mfc": fill or colour, "ls": ""}
                 axis.plot(TIMES, rows[:, 0], zorder=3, **style)
                 places = i + shift + 0.05 * np.arange(len(TIMES))
-                apart = 1e3 * (rows[:, 0] - np.interp(TIMES, CURVE, found.limit))
+                apart = 1e3 * (rows[:, 0] - np.interp(TIMES, CURVE, case.limit))
                 axes[2].errorbar(places, apart, 1e3 * rows[:, 1], **style, elinewidth=1, capsize=1.5)
         for axis, d in zip(axes, DIMENSIONS, strict=False):
             axis.set(xlabel="time t = kη", ylabel="risk R", yscale="log", title=f"d = {d}")
@@ -172,11 +170,11 @@ def _draw(cases: list[Case]) -> Any:
                 axis.plot([], [], marker, mfc=fill or "black", color="black", ms=size, label=way)
             axis.legend(fontsize=8)
         axes[2].axhline(0, color="0.6", lw=1)
-        axes[2].set_xticks(range(len(cases)), [f"{found.link}\nd = {found.d}" for found in cases])
+        axes[2].set_xticks(range(len(cases)), [f"{case.link}\nd = {case.d}" for case in cases])
         axes[2].set(ylabel="10³ (R − R of the limit), ± s.e.", title="t = 1, 2, 5")
     return figure
 
 
 def run(say: Say, settings: Settings = FULL) -> Outcome:
     cases = [case(link, d, settings, say) for link, d in settings.cases]
-    return Outcome(tuple(check for found in cases for check in case_checks(found, settings)), _draw(cases))
+    return Outcome(tuple(check for solved in cases for check in case_checks(solved, settings)), _draw(cases))

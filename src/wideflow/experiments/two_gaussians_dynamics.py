@@ -92,9 +92,9 @@ def sgd(problem: Problem, seed: int, settings: Settings) -> Run:
     return finished(run)
 
 
-def _draw(found: dict[float, tuple[Any, ...]], width: int) -> Any:
+def _draw(curves: dict[float, tuple[Any, ...]], width: int) -> Any:
     with panels(2, width=5.2, height=3.8) as (figure, axes):
-        for colour, (delta, (ts, limit, net)) in zip(COLOURS, found.items(), strict=False):
+        for colour, (delta, (ts, limit, net)) in zip(COLOURS, curves.items(), strict=False):
             for axis, fine, coarse in zip(axes, limit, net, strict=True):
                 axis.plot(ts[1:], fine[1:], color=colour, lw=2, label=f"Δ = {delta:g}")
                 axis.plot(ts[1:], coarse[1:], "o", ms=3.5, mfc="none", color=colour)
@@ -109,7 +109,7 @@ def _draw(found: dict[float, tuple[Any, ...]], width: int) -> Any:
 
 
 def run(say: Say, settings: Settings = FULL) -> Outcome:
-    found, checks, times = {}, [], settings.times
+    by_delta, checks, times = {}, [], settings.times
     for i, delta in enumerate(settings.deltas):
         problem = problem_of(DIMENSION, delta)
         say(f"Δ = {delta:g}: the limit to two tolerances ({i + 1} of {len(settings.deltas)})")
@@ -120,10 +120,10 @@ def run(say: Say, settings: Settings = FULL) -> Outcome:
         net = sgd(problem, i, settings)
         errors = np.abs(curves(fine) - curves(rough)).max(axis=1)
         errors[0] = 2 * (fine.info["error"] + net.info["expectation_error"])  # and one s.e. of the sample
-        found[delta] = (fine.t, curves(fine), curves(net))
+        by_delta[delta] = (fine.t, curves(fine), curves(net))
         gaps = np.abs(curves(net) - curves(fine)).max(axis=1)
         for what, gap, error in zip(("2R", "∫r dρ"), gaps, errors, strict=True):
             name = f"Δ = {delta:g}: largest gap over {len(times)} times of {what}, SGD to limit"
             checks.append(Check(name, "0 as n → ∞, η → 0", gap, error, 0.0, settings.tolerance))
     say("the figure")
-    return Outcome(tuple(checks), _draw(found, settings.width))
+    return Outcome(tuple(checks), _draw(by_delta, settings.width))

@@ -77,7 +77,7 @@ REDUCED = Settings(
 
 @dataclass(frozen=True)
 class Quantiles:
-    """The flow of so many quantiles of the start, to this tolerance of its steps."""
+    """The flow of this many quantiles of the start, with this tolerance of its steps."""
 
     problem: Problem
     points: int
@@ -89,7 +89,7 @@ class Quantiles:
         return finished(evolve(flow, start, [end], snapshots=False, progress=False))
 
     def collapsed(self, kappa: float) -> float:
-        """The part of the neurons that ends at w = 0."""
+        """The fraction of the neurons that ends at w = 0."""
         radii = np.asarray(self(kappa, DECIDED).final.theta[:, 0])
         return float(np.mean(radii < NEAR_ZERO))
 
@@ -112,10 +112,10 @@ def sgd(problem: Problem, kappa: float, width: int) -> Run:
 
 
 def _draw(
-    seen: dict[float, Any], nets: dict[float, Run], ends: np.ndarray, transition: float, settings: Settings
+    curves: dict[float, Any], nets: dict[float, Run], ends: np.ndarray, transition: float, settings: Settings
 ) -> Any:
     with panels(3, width=4.6, height=3.6) as (figure, axes):
-        for colour, (kappa, (ts, *lines)) in zip(COLOURS, seen.items(), strict=False):
+        for colour, (kappa, (ts, *lines)) in zip(COLOURS, curves.items(), strict=False):
             net = nets[kappa]
             dots = (2 * np.asarray(net["risk"]), np.asarray(net["radius"]))
             style = {"ms": 4, "mfc": "none", "color": colour, "label": f"SGD, n = {settings.width}"}
@@ -146,13 +146,13 @@ def run(say: Say, settings: Settings = FULL) -> Outcome:
         )
         for kappa, start in starts.items()
     }
-    seen = {kappa: (settings.times, *curves(run)) for kappa, run in limits.items()}
+    by_kappa = {kappa: (settings.times, *curves(run)) for kappa, run in limits.items()}
     say("κ* by bisection, at two resolutions")
     transition, other = (one.transition(settings.bracket) for one in (fine, rough))
     say(f"κ* = {transition:.4f} ({other:.4f}); the final risk for {len(settings.scales)} values of κ")
     ends = np.array([2 * float(rough(kappa, TIME)["risk"][-1]) for kappa in settings.scales])
     nets, final = {}, {}
-    for kappa in seen:
+    for kappa in by_kappa:
         say(f"one-pass SGD from κ = {kappa:g}, {round(SGD_TIMES[-1] / STEP)} steps of {BATCH} samples")
         net = nets[kappa] = sgd(problem, kappa, settings.width)
         final[kappa] = 2 * float(net["risk"][-1]), 2 * net.info["expectation_error"]
@@ -168,4 +168,4 @@ def run(say: Say, settings: Settings = FULL) -> Outcome:
         Check(f"SGD from κ = {FAILS}: {end}", "7.25", *final[FAILS], 7.0, 7.5),
         Check(f"SGD from κ = {SUCCEEDS}: {end}", "much lower", *final[SUCCEEDS], 0.0, 0.3),
     )
-    return Outcome(checks, _draw(seen, nets, ends, transition, settings))
+    return Outcome(checks, _draw(by_kappa, nets, ends, transition, settings))

@@ -1,4 +1,4 @@
-"""What a functional answers, and sums of functionals."""
+"""The interface of functionals, and sums of them."""
 
 import abc
 
@@ -27,7 +27,12 @@ class AbstractFunctional(eqx.Module):
     energy, so that the velocity is −∇potential and d(energy)/dt = −∫|velocity|²dρ along the flow."""
 
     problem: Abstract[Problem | None]  # behind the expectation; None for a pure penalty
-    sample: Abstract[Nodes | None]  # finite data behind it, to be drawn from, if it has some
+    sample: Abstract[Nodes | None]  # finite data behind it, to be drawn from, if any
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return type(self).__name__
 
     @abc.abstractmethod
     def value(self, state: AbstractState) -> Float[Array, ""]:
@@ -43,7 +48,7 @@ class AbstractFunctional(eqx.Module):
 
     @abc.abstractmethod
     def drift(self, state: AbstractTrainable, scale: Scalar = 1.0) -> PyTree:
-        """scale · (−∇potential) at every particle, in the state's parts. A step η is best given here
+        """scale · (−∇potential) at every particle, in the state's parts. A step η is best passed
         as the scale: it then multiplies rows of data rather than coordinates of θ."""
 
     @abc.abstractmethod
@@ -54,8 +59,16 @@ class AbstractFunctional(eqx.Module):
         """How many terms with an expectation there are."""
         return int(self.problem is not None)
 
+    def summands(self) -> "tuple[AbstractFunctional, ...]":
+        """The terms that it is a sum of, with their factors."""
+        return (self,)
+
+    def points(self, state: AbstractState) -> Nodes | None:
+        """The weighted data that E is a sum over for this state; None in closed form or without E."""
+        return None
+
     def velocity(self, state: AbstractTrainable) -> PyTree:
-        """−∇potential at every particle, joined to (n, D); for a network a tree as its parts."""
+        """−∇potential at every particle, joined to (n, D); for a network a tree like its parts."""
         return state.joined(_drift(traced(self), state))
 
     def gradient(self, particles: Particles) -> Float[Array, "n D"]:
@@ -121,6 +134,10 @@ class Scaled(AbstractFunctional):
     factor: Scalar
     term: AbstractFunctional
 
+    @property
+    def label(self) -> str:
+        return self.term.label
+
     def value(self, state):
         return self.factor * self.term.value(state)
 
@@ -152,6 +169,12 @@ class Scaled(AbstractFunctional):
 
     def risks(self):
         return self.term.risks()
+
+    def summands(self):
+        return tuple(Scaled(self.factor, term) for term in self.term.summands())
+
+    def points(self, state):
+        return self.term.points(state)
 
     def _scaled(
         self, split: tuple[AbstractFunctional | None, PyTree]
@@ -212,6 +235,13 @@ class Sum(AbstractFunctional):
 
     def risks(self):
         return sum(term.risks() for term in self.terms)
+
+    def summands(self):
+        return tuple(summand for term in self.terms for summand in term.summands())
+
+    def points(self, state):
+        term = self._with_problem()
+        return None if term is None else term.points(state)
 
     def _joined(self, splits: list[tuple[AbstractFunctional | None, PyTree]]) -> PyTree:
         """What is left of the terms, and the sum of what was taken out of them."""

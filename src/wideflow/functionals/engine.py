@@ -12,7 +12,7 @@ from ..states.chunks import NEURONS, chunk_rows, chunked, in_blocks, in_chunks, 
 from ..states.particles import Particles, is_cloud
 from ..states.trainable import AbstractTrainable
 
-_FEW_ROWS = 32  # below this many rows, laying out the parts anew costs more than it saves
+_FEW_ROWS = 32  # below this many rows, a new layout of the parts costs more than it saves
 _BLOCK_ROWS = 256  # rows to take at once against a block of neurons
 
 
@@ -23,10 +23,10 @@ def sweep(
 
         v_j = (1/α) Σ_i ω_i u_i ∇_θ σ*(x_i; θ_j),   u = −∂ℓ/∂f,
 
-    times `scale`, in the neuron's parts. The data is scanned in chunks; two matrix products a chunk for
-    a ridge neuron, and nothing of size rows × neurons is ever held. Very wide networks are taken in
+    times `scale`, in the neuron's parts. The data is scanned in chunks; two matrix products per chunk for
+    a ridge neuron, and nothing of size rows × neurons is ever stored. Very wide networks are taken in
     blocks of neurons too, at the price of computing the hidden layer twice. States that are not particles
-    say themselves how a signal moves them (`vjp`)."""
+    define how a signal moves them (`vjp`)."""
     data = nodes.astype(state.dtype)
     if not is_cloud(state):
         return _by_vjp(state, data, loss, scale)

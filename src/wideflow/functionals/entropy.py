@@ -39,9 +39,10 @@ class Entropy(AbstractPenalty):
     stand for spheres of neurons in R^d, Π_i |S^{d_i−1}| r_i^{d_i−1} dθ̄, so that S is that of the neurons.
 
     On a `wf.GridDensity` it is the entropy of the density that is constant on cells, exactly. A cloud of
-    particles has no density: its entropy is −∞, and only an estimate of that of the law behind it can be
-    had, from the distances to the k-th nearest neighbours, `Entropy(neighbours=k)` (Kozachenko–Leonenko):
-    S ≈ ψ(n) − ψ(k) + log c_D + (D/n) Σ_j log ε_j. `estimate(particles)` gives it with its error.
+    particles has no density: its entropy is −∞, and that of the law behind it can only be
+    estimated, from the distances to the k-th nearest neighbours, `Entropy(neighbours=k)`
+    (Kozachenko–Leonenko): S ≈ ψ(n) − ψ(k) + log c_D + (D/n) Σ_j log ε_j. `estimate(particles)` gives it with
+    its error.
 
     `R + 0.1 * wf.SecondMoment() - wf.Entropy() / beta` is the free energy at inverse temperature β: given to
     `wf.Langevin`, `wf.GridFlow`, `wf.JKO`, …, its entropy becomes their noise.

@@ -1,7 +1,7 @@
 """Ways to take E over (x, y): closed form, Gauss quadrature, fixed sample, data set.
 
 Each way answers the same questions (risk, Ψ, velocity, V and U, how wrong it may be), so a functional
-does not know which one it holds."""
+need not know which one it has."""
 
 import abc
 import math
@@ -30,7 +30,9 @@ from .pairs import ORDER, Pairs, why_not
 # Closed forms cost n²: up to this width one evaluation takes about a second on two cores.
 MOST_PAIRED = 8192
 DEFAULT_SAMPLE = 2**14
-_FRESH = 2**32 - 2  # the stream of fresh data beside a sample's own
+# The streams of a fixed sample and of the fresh data beside it: none that `problem.sample(key(seed), m)`, a
+# start or a run draws from, so that a test set of the same seed is not the training set.
+_FIXED, _FRESH = 2**32 - 6, 2**32 - 2
 _ROUNDINGS = 4  # of a number, on its way through a sum
 _MOST_TERMS = 1024  # of a dual's series, whose rule has twice as many points
 
@@ -72,6 +74,10 @@ class AbstractExpectation(eqx.Module):
         """What a run records beside the risk; pure, so that it can be compiled and vmapped over states."""
         return {}
 
+    def points(self) -> Nodes | None:
+        """The weighted data that E is a sum over; None in closed form."""
+        return None
+
     @property
     @abc.abstractmethod
     def way(self) -> str:
@@ -80,7 +86,7 @@ class AbstractExpectation(eqx.Module):
 
 def coarser(order: int) -> tuple[int, int]:
     """Two orders to compare a Gauss rule with: half, and an odd one near two thirds. Even rules have
-    no node at 0 and so can agree on a steep function that neither of them sees; an odd one has."""
+    no node at 0 and so can agree on a steep function that neither of them sees; an odd one does."""
     return (max(1, order // 2), 2 * (order // 3) + 1) if order > 1 else (2, 3)
 
 
@@ -116,10 +122,13 @@ class AbstractByNodes(AbstractExpectation):
     def handles(self, state):
         return True
 
+    def points(self):
+        return self.nodes
+
     def rounding(self, state: AbstractState) -> float:
-        """Error of the risk by rounding: f and y have eps of themselves each, which ℓ takes by its slope
-        u = −∂ℓ/∂f, and the sum over rows has eps of itself: E[ℓ + |u|(|f| + |y|)], times some roundings. That
-        labels were rounded to this precision before they came is in it."""
+        """Error of the risk by rounding: f and y each have a relative error eps, which ℓ passes on by its
+        slope u = −∂ℓ/∂f, and so has the sum over rows: E[ℓ + |u|(|f| + |y|)], times a few roundings. It
+        covers labels that had been rounded to this precision before."""
         f, y = state(self.nodes.x), self.nodes.y
         u = jnp.abs(self.problem.loss.signal(f, y))
         size = jnp.abs(f) + (jnp.abs(y) if y.shape == f.shape else 0)
@@ -147,8 +156,8 @@ class OnData(AbstractByNodes):
 
 class OnSample(AbstractByNodes):
     """E over a fixed sample of the law of (x, y): the empirical risk, which is what is descended. A state
-    that was trained on it has fitted the sample's own chance too, so that the risk of the law itself (the
-    population risk) is estimated on `fresh` data, as many rows that no state is trained on."""
+    that was trained on it has fitted the chance fluctuations of the sample too, so that the risk of the law
+    itself (the population risk) is estimated on `fresh` data, as many rows that no state is trained on."""
 
     problem: Problem
     nodes: Nodes
@@ -169,9 +178,9 @@ class OnSample(AbstractByNodes):
     def error(self, state):
         """How far `risk` may be from the population risk: the gap to that of fresh data, and one standard
         error of the latter."""
-        seen = _observed(self, state)
-        gap = float(self.risk(state) - seen["fresh_risk"])
-        return math.hypot(gap, float(seen["fresh_risk_error"])) + self.rounding(state)
+        observed = _observed(self, state)
+        gap = float(self.risk(state) - observed["fresh_risk"])
+        return math.hypot(gap, float(observed["fresh_risk_error"])) + self.rounding(state)
 
     @property
     def way(self):
@@ -246,8 +255,8 @@ class ByPairs(AbstractExpectation):
     def handles(self, state):
         if not (is_cloud(state) and state.n <= MOST_PAIRED):
             return False
-        mine, its = self.pairs._phi, state.neuron
-        return is_ridge(its) and not its.bias and its.outputs == 1 and its.activation == mine
+        phi, neuron = self.pairs._phi, state.neuron
+        return is_ridge(neuron) and not neuron.bias and neuron.outputs == 1 and neuron.activation == phi
 
     def error(self, state):
         """Rounding of the three terms whose sum the risk is, which grows with |w| (variances and
@@ -302,8 +311,8 @@ def _gram(neuron: AbstractNeuron, parts: PyTree, others: PyTree, nodes: Nodes) -
 @dataclass(frozen=True)
 class ClosedForm:
     """Ask for the closed form: Gaussian x, squared loss, an activation with a dual. With an `order`, an
-    activation that has none is taken too, its dual by so many terms of its Hermite series (nodes
-    between two kinks, if it has some): 64 are eight digits for tanh and weights of length 1.
+    activation that has none is accepted too, its dual from that many terms of its Hermite series (nodes
+    between two kinks, if it has any): 64 give eight digits for tanh and weights of length 1.
 
     >>> wf.Risk(problem, wf.ClosedForm()).way(net)
     'closed form (dual activations)'"""
@@ -356,7 +365,8 @@ class Quadrature:
 
 @dataclass(frozen=True)
 class Sample:
-    """Ask for a fixed sample of m points, drawn from `seed`. The risk is that of the sample; runs also record
+    """Ask for a fixed sample of m points, drawn from a stream of `seed` of its own: `problem.sample(key, m)`
+    gives other points, and so a test set. The risk is that of the sample; runs also record
     `fresh_risk` and `fresh_risk_error`, the population risk as estimated on m other points, and
     `Risk.error` counts the gap between the two.
 
@@ -372,7 +382,7 @@ class Sample:
 
     def bind(self, problem):
         key = jax.random.key(self.seed)
-        nodes = problem.fixed_sample(self.m, key)
+        nodes = problem.fixed_sample(self.m, jax.random.fold_in(key, _FIXED))
         fresh = problem.fixed_sample(self.m, jax.random.fold_in(key, _FRESH))
         return (OnSample(traced(problem), nodes, fresh),)
 
@@ -395,7 +405,7 @@ class Data:
 @dataclass(frozen=True)
 class Auto:
     """The most exact way that is affordable: the data set itself; else the closed form, with nodes
-    behind it for what the closed form cannot take; else Gauss quadrature; else a fixed sample."""
+    behind it for what the closed form cannot handle; else Gauss quadrature; else a fixed sample."""
 
     def bind(self, problem):
         if is_dataset(problem.x):

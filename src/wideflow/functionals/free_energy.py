@@ -95,6 +95,12 @@ class FreeEnergy(AbstractFunctional):
     def risks(self):
         return self.confining.risks()
 
+    def summands(self):
+        return self.confining.summands() + (() if self.entropic is None else self.entropic.summands())
+
+    def points(self, state):
+        return self.confining.points(state)
+
     def entropic_split(self):
         return self.plain, -1 / self.beta
 
@@ -104,7 +110,8 @@ class FreeEnergy(AbstractFunctional):
 
 
 class Physics(NamedTuple):
-    """What a noisy dynamics lowers: G = R + λ·SecondMoment, and −S/β beside it (β None: nothing was said)."""
+    """What a noisy dynamics lowers: G = R + λ·SecondMoment, and −S/β beside it (β is None where none was
+    given)."""
 
     plain: AbstractFunctional
     beta: Any  # a number, or a schedule, which lives with the dynamics
@@ -113,7 +120,8 @@ class Physics(NamedTuple):
 def physics_of(
     name: str, functional: object, beta: Any = None, decay: Scalar = 0.0, *, schedule: bool = False
 ) -> Physics:
-    """G and β of a functional F = G − S/β, or as `beta` and `decay` say; saying it twice is an error."""
+    """G and β of a functional F = G − S/β, or as `beta` and `decay` say; giving one of them twice is an
+    error."""
     if not is_functional(functional):
         kind = type(functional).__name__
         raise ValueError(f"{name} needs a functional such as wf.Risk(problem), got a {kind}.")
@@ -127,7 +135,7 @@ def physics_of(
             "would be a heat equation backwards. Use R - wf.Entropy() / beta."
         )
     if not is_traced(entropy) and entropy == 0:
-        temperature = beta  # as the argument says, if it does
+        temperature = beta  # that of the argument, which may be None
     elif beta is not None:
         raise ValueError(
             f"{name} got an inverse temperature twice: the functional holds -S/beta already, and beta = "
@@ -146,7 +154,7 @@ def physics_of(
 
 
 def _inverse_temperature(beta: PyTree, schedule: bool) -> PyTree:
-    """β as a number > 0 or inf; a schedule as it is, where there may be one."""
+    """β as a number > 0 or inf; a schedule as it is, where one is allowed."""
     return beta if schedule and hasattr(beta, "coldest") else positive("beta", beta, infinite=True)
 
 

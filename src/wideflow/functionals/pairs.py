@@ -48,7 +48,7 @@ def why_not(problem: Problem, numeric: bool = False) -> str | None:
     return None
 
 
-def _of(number: Scalar, like: Array) -> Array:
+def _like(number: Scalar, like: Array) -> Array:
     return jnp.asarray(number, like.dtype)
 
 
@@ -95,7 +95,7 @@ class Pairs(eqx.Module):
         q = jnp.sum(white**2, axis=-1)
         if target is None:
             mean = closed_mean(phi) or partial(gauss_mean, phi, order=self.order)
-            return _of(label, q) * mean(jnp.zeros_like(q), q)
+            return _like(label, q) * mean(jnp.zeros_like(q), q)
         directions = gaussian.colour(target.directions(self.problem.d, w.dtype))
         q_star = jnp.sum(directions**2, axis=-1)
         overlaps = self._dual(target.link, phi, q_star, q[:, None], white @ directions.T)
@@ -104,7 +104,7 @@ class Pairs(eqx.Module):
     def v(self, parts: PyTree) -> Float[Array, " k"]:
         """V(θ_i)."""
         w = parts.w.T
-        overlaps = [_of(p, w) * self._label_overlap(g, label, w) for p, g, label in self._gaussians()]
+        overlaps = [_like(p, w) * self._label_overlap(g, label, w) for p, g, label in self._gaussians()]
         total = sum(overlaps, start=jnp.zeros((), w.dtype))
         return -total if parts.a is None else -parts.a * total
 
@@ -114,7 +114,7 @@ class Pairs(eqx.Module):
         for p, gaussian, _ in self._gaussians():
             left, right = gaussian.colour(parts.w.T), gaussian.colour(others.w.T)
             q1, q2 = jnp.sum(left**2, axis=-1), jnp.sum(right**2, axis=-1)
-            total = total + _of(p, q1) * self._dual(phi, phi, q1[:, None], q2, left @ right.T)
+            total = total + _like(p, q1) * self._dual(phi, phi, q1[:, None], q2, left @ right.T)
         return total if parts.a is None else parts.a[:, None] * total * others.a
 
     def psi(self, parts: PyTree, particles: Particles) -> Float[Array, " k"]:

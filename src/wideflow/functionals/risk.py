@@ -22,7 +22,7 @@ from .expectations import AbstractExpectation, Auto, OnData
 
 
 def _parts(theta: ArrayLike, neuron: AbstractNeuron, D: int, dtype: DType | None = None) -> PyTree:  # noqa: N803
-    """Points θ, one a row, in the neuron's parts."""
+    """Points θ, one per row, in the neuron's parts."""
     points = jnp.asarray(theta)
     points = points.astype(jnp.result_type(points, float) if dtype is None else dtype)
     if points.ndim != 2 or points.shape[1] != D:
@@ -34,7 +34,7 @@ class Risk(AbstractFunctional):
     """R(ρ) = E ℓ(f(x; ρ), y), ½E(y − f)² for the squared loss.
 
     `expectation` says how E is taken: `wf.ClosedForm()`, `wf.Quadrature(order)`, `wf.Sample(m)`,
-    `wf.Data()`; by default the most exact way that is affordable. `risk.way(state)` tells which one
+    `wf.Data()`; by default the most exact way that is affordable. `risk.way(state)` says which one
     a state gets and `risk.error(state)` estimates its error, rounding included. On `wf.Sample(m)` the risk
     is that of the sample, which training fits; the error is against the law of (x, y), by fresh data.
 
@@ -65,10 +65,10 @@ class Risk(AbstractFunctional):
         for way in self.ways:
             if way.handles(state):
                 return way
-        given = f"{state.n} neurons of {state.neuron!r}" if is_cloud(state) else repr(state)
+        description = f"{state.n} neurons of {state.neuron!r}" if is_cloud(state) else repr(state)
         raise ValueError(
             f"The {self.ways[0].way} takes at most {expectations.MOST_PAIRED} neurons of the problem's own "
-            f"kind, {self.problem.neuron!r}, got {given}. Use wf.Risk(problem) or "
+            f"kind, {self.problem.neuron!r}, got {description}. Use wf.Risk(problem) or "
             "wf.Risk(problem, expectation=wf.Sample(m))."
         )
 
@@ -78,11 +78,11 @@ class Risk(AbstractFunctional):
         if not is_cloud(state):
             self._check_outputs(state)
             return
-        d, outputs, its = self.problem.d, self.problem.neuron.outputs, state.neuron
-        if its.size(d) != state.D or its.outputs != outputs:
+        d, outputs, neuron = self.problem.d, self.problem.neuron.outputs, state.neuron
+        if neuron.size(d) != state.D or neuron.outputs != outputs:
             raise ValueError(
                 f"The problem has x in R^{d} and {outputs} output(s), so its particles must be in "
-                f"R^{its.size(d)}, got particles in R^{state.D} with {its.outputs} output(s)."
+                f"R^{neuron.size(d)}, got particles in R^{state.D} with {neuron.outputs} output(s)."
             )
 
     def _check_outputs(self, state: AbstractState) -> None:
@@ -101,15 +101,18 @@ class Risk(AbstractFunctional):
         return self.expectation(state).way
 
     def error(self, state: AbstractState) -> float:
-        """Estimated absolute error of the risk of this state: of a data set that of its sum alone, else as
-        the risk under the law of (x, y)."""
+        """Estimated absolute error of the risk of this state: for a data set that of its sum alone, else
+        relative to the risk under the law of (x, y)."""
         return self.expectation(state).error(state)
 
     def value(self, state):
         return self.expectation(state).risk(state)
 
+    def points(self, state):
+        return self.expectation(state).points()
+
     def observed(self, state):
-        """The risk, and on a fixed sample what fresh data say of it (`wf.Sample`)."""
+        """The risk, and on a fixed sample what fresh data say about it (`wf.Sample`)."""
         return {"risk": self.value(state)} | self.expectation(state).observed(state)
 
     def energy(self, particles):

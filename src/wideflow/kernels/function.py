@@ -52,8 +52,8 @@ class Model(eqx.Module):
 
 
 def model(f: Callable, params: PyTree, x: Batch) -> Model:
-    """f(params, ·) checked on x (m, …): a real output a row and, unless it is traced, no coupling of rows and
-    no randomness."""
+    """f(params, ·) checked on x (m, …): a real output per row and, unless it is traced, no coupling of rows
+    and no randomness."""
     _hashable(function("f", f))
     moving, fixed = split(params)
     out = eqx.filter_eval_shape(f, eqx.combine(moving, fixed), x)
@@ -99,31 +99,31 @@ def _check_rows(model: Model, x: Array) -> None:
     # √eps leaves room for other orders of summation, also after cancellation (a centred model near 0).
     if not np.allclose(first, alone.astype(float), rtol=0, atol=eps**0.5 * (1 + size), equal_nan=True):
         raise ValueError(
-            "f(params, x) must act row by row, but a sample has another output beside a second one than "
+            "f(params, x) must act row by row, but a sample has another output next to a second one than "
             "alone: batch normalisation, or dropout with a key that f closes over? Use the inference mode."
         )
 
 
-def _kind(given: object) -> str:
+def _kind(value: object) -> str:
     """What was given, with the shapes of its parts."""
-    parts = given if isinstance(given, tuple | list) else ()
+    parts = value if isinstance(value, tuple | list) else ()
     shapes = ", ".join(
         str(np.shape(part)) if hasattr(part, "shape") else type(part).__name__ for part in parts[:3]
     )
-    return f"a {type(given).__name__}" + (f" of {len(parts)} parts ({shapes})" if parts else "")
+    return f"a {type(value).__name__}" + (f" of {len(parts)} parts ({shapes})" if parts else "")
 
 
-def _array(name: str, given: object) -> np.ndarray:
-    """An array on the host; a pair (x, y) or an object that holds one is none."""
+def _array(name: str, value: object) -> np.ndarray:
+    """An array on the host; a pair (x, y) or an object that holds one is refused."""
     try:
-        values = np.asarray(given)
+        values = np.asarray(value)
     except (TypeError, ValueError):  # parts of different shapes
         values = np.empty(0, object)
     if values.dtype == object:
-        pair = "Of a pair give the first: x, y = problem.x.sample(key, m)."
-        hint = "Give its .x." if hasattr(given, "x") else pair
+        pair = "Of a pair pass the first: x, y = problem.x.sample(key, m)."
+        hint = "Pass its .x." if hasattr(value, "x") else pair
         raise ValueError(
-            f"{name} must be one array (m, …) with a row for each sample, got {_kind(given)}. {hint}"
+            f"{name} must be one array (m, …) with a row for each sample, got {_kind(value)}. {hint}"
         )
     return values
 
@@ -134,6 +134,6 @@ def samples(name: str, x: ArrayLike) -> Batch:
     values = jnp.asarray(x) if traced else _array(name, x)
     if values.ndim == 0 or values.shape[0] == 0:
         raise ValueError(f"{name} must be a batch (m, …) of at least one sample, got shape {values.shape}.")
-    if not traced and values.dtype != jnp.bfloat16:  # which NumPy does not know as a number
+    if not traced and values.dtype != jnp.bfloat16:  # which NumPy does not know as a floating type
         finite(name, values)
     return values

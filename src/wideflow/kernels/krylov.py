@@ -3,17 +3,18 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+
+from .._tracing import jit
 
 if TYPE_CHECKING:
     from .operator import AbstractOperator
 
 
 class Solved(NamedTuple):
-    """A solution v of (K + ridge·I)v = y; `residual` is |y − (K + ridge·I)v|/|y|, computed anew."""
+    """A solution v of (K + ridge·I)v = y; `residual` is |y − (K + ridge·I)v|/|y|, computed afresh."""
 
     solution: Array
     residual: float
@@ -51,7 +52,7 @@ def conjugate_gradients(
     return Solved(solution, relative, converged, message)
 
 
-@eqx.filter_jit
+@jit
 def _cg(
     operator: "AbstractOperator", y: Array, ridge: Array, tol: Array, steps: Array
 ) -> tuple[Array, Array]:
@@ -78,7 +79,7 @@ def lanczos(
 
     K Q = Q T + β q eᵀ with T tridiagonal: a Ritz pair (θ, Qs) has residual β|s_last|, and an eigenvalue
     lies as near to θ. Every new vector is made orthogonal to all before, twice; where a Krylov space ends
-    (β = 0), a new random vector goes on in its complement."""
+    (β = 0), a new random vector continues it in the complement."""
     rng, most = np.random.default_rng(seed), min(n, steps)
     basis, T = np.zeros((most, n)), np.zeros((most, most))
     vector, j = _orthogonal(rng.standard_normal(n), basis[:0]), 0

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PyTree
 from numpy.typing import ArrayLike
 
 from .._checks import count, finite, positive
+from .._tracing import jit
 from .._typing import Abstract, DType
 from ..states.chunks import chunked
 from .empirical.plan import BUDGET, costs
@@ -44,8 +45,8 @@ class AbstractOperator(eqx.Module):
     def solve(self, y: ArrayLike, ridge: float = 0.0, tol: float = 1e-6, steps: int | None = None) -> Solved:
         """(K + ridge·I) v = y by conjugate gradients, until |y − (K + ridge·I)v| ≤ tol |y|.
 
-        `steps` is the most products K v to take, ten times mO by default. Not converged is a status of
-        the result, which says what to change."""
+        `steps` is the most products K v to take, ten times mO by default. A failure to converge is
+        reported in the result, which says what to change."""
         ridge, tol = positive("solve(ridge)", ridge, zero=True), positive("solve(tol)", tol)
         most = 10 * self.shape[0] if steps is None else count("solve(steps)", steps)
         solved = conjugate_gradients(self, self._vector("y", y), ridge, tol, most)
@@ -57,8 +58,8 @@ class AbstractOperator(eqx.Module):
         """The k largest eigenvalues by Lanczos with full reorthogonalisation, each with a bound on its error.
 
         It goes on until all bounds are ≤ tol times the largest eigenvalue (√eps of the dtype by default),
-        or for `steps` products, max(10k, 200) by default; mO × steps numbers are held. A bound says that an
-        eigenvalue lies so near; copies of a multiple one can be missed until all mO steps are made."""
+        or for `steps` products, max(10k, 200) by default; mO × steps numbers are kept. A bound says that an
+        eigenvalue lies that close; copies of a multiple one can be missed until all mO steps are made."""
         n = self.shape[0]
         if count("eigenvalues(k)", k) > n:
             raise ValueError(f"eigenvalues(k) must be at most {n}, the size of the kernel, got {k}.")
@@ -81,7 +82,7 @@ class AbstractOperator(eqx.Module):
         return jnp.asarray(values.ravel(), self.dtype)
 
 
-@eqx.filter_jit
+@jit
 def _multiplied(operator: AbstractOperator, v: Array) -> Array:
     return operator.multiply(v)
 

@@ -44,12 +44,12 @@ def check_finite(name: str, params: PyTree, hint: str) -> None:
 
 
 def rates_of(rates: PyTree, moving: PyTree) -> Array:
-    """One rate >= 0 a moving leaf, in the order of jax.tree.leaves, from a pytree prefix of floats."""
+    """One rate >= 0 per moving leaf, in the order of jax.tree.leaves, from a pytree prefix of floats."""
     n = len(jax.tree.leaves(moving))
     if rates is None:
         return jnp.ones(n)
     try:
-        # A prefix may also speak of leaves that are held, where `moving` has None.
+        # A prefix may also cover leaves that are held fixed, where `moving` has None.
         spread = jax.tree.map(
             lambda rate, part: jax.tree.map(lambda _: rate, part), rates, moving, is_leaf=lambda r: r is None
         )
@@ -93,7 +93,7 @@ def same_tree(name1: str, tree1: PyTree, name2: str, tree2: PyTree) -> None:
 
 
 def _described(tree: PyTree) -> dict[str, str]:
-    """Path → what is there: `float32 (3, 4)`, or the type of what is no array."""
+    """Path → what is there: `float32 (3, 4)`, or the type of what is not an array."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)
     return {jax.tree_util.keystr(path): _description(leaf) for path, leaf in leaves}
 

@@ -1,4 +1,4 @@
-"""The kernel of a state of the library, by the fastest way that there is for it."""
+"""The kernel of a state of the library, by the fastest way available."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -20,7 +20,7 @@ _ALIKE = ("full", "trace")  # forms that are the same for one output
 
 
 def _moving(state: object) -> AbstractTrainable:
-    """The state whose kernel is asked for; a linearised one has that of its start."""
+    """The state whose kernel is wanted; a linearised one has that of its start."""
     if not is_trainable(state):
         hint = " Draw one first: .sample(key, n)." if hasattr(state, "sample") else ""
         raise ValueError(
@@ -78,8 +78,8 @@ def _mapped(kernel: Callable[[AbstractTrainable], _Kernel], state: AbstractTrain
 
 
 def _ridges(at: AbstractTrainable, x1: ArrayLike, x2: ArrayLike | None, form: str) -> dict[str, Array] | None:
-    """The kernels by the short way of ridge neurons, or None where the general one is to be taken (and to
-    object to what it is given)."""
+    """The kernels by the short way of ridge neurons, or None where the general one is to be taken (which
+    then objects to bad input)."""
     pair = (x1, x1 if x2 is None else x2)
     rows = [jnp.asarray(x) if is_traced(x) else np.asarray(x) for x in pair]
     plain = form in _ALIKE and all(x.ndim == 2 and jnp.issubdtype(x.dtype, jnp.floating) for x in rows)

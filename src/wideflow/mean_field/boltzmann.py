@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._tracing import jit
 from .._typing import Scalar
 from ..functionals.base import AbstractFunctional
 from ..states.grid import GridDensity
@@ -101,20 +102,20 @@ class Boltzmann(eqx.Module):
         return jnp.where(total > 0, total, 1.0)
 
 
-@eqx.filter_jit
+@jit
 def warmth(equation: Boltzmann, log_density: Array) -> Array:
     """A β at which the landscape of the density that is given by its logarithm is almost flat."""
     rho = equation.density(-log_density / equation.beta)
     return 1 / jnp.maximum(jnp.std(equation.potential(rho)), 1 / equation.beta)
 
 
-@eqx.filter_jit
+@jit
 def at(equation: Boltzmann, phi: Array) -> Iterate:
     """The iterate of a potential."""
     return equation.iterate(phi)
 
 
-@eqx.filter_jit
+@jit
 def advance(equation: Boltzmann, now: Iterate) -> Iterate:
     """One Newton step, halved until F falls by a share of what its slope promises. Where F is flat to
     rounding, the residual has to fall instead."""

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array
 
 from .._checks import count, positive
-from .._tracing import traced
+from .._tracing import jit, traced
 from ..functionals.base import AbstractFunctional
 from ..functionals.free_energy import FreeEnergy, confining, physics_of
 from ..functionals.risk import Risk
@@ -58,15 +58,15 @@ def gibbs(
     time: float | None = None,
 ) -> Gibbs[GridDensity] | Gibbs[Particles]:
     """The fixed point ρ* ∝ exp(−βΨ_λ(θ; ρ*)) at inverse temperature β and decay λ: those of a functional
-    F = R + λ·SecondMoment − S/β (`gibbs(wf.FreeEnergy(R, beta=…, decay=…), on=…)`), or said here.
+    F = R + λ·SecondMoment − S/β (`gibbs(wf.FreeEnergy(R, beta=…, decay=…), on=…)`), or given here.
 
-    `on` a `wf.GridDensity` solves it on that grid (of which the mass is the first start) by Newton's method
-    with conjugate gradients until the residual is ≤ `tol`, in float64 whatever JAX is set to. `starts` are so
-    many different ones: the given mass, the uniform law, one at each corner of the box, one in its middle;
-    or densities on the same grid. Coordinates that are not trained keep their given law.
+    `on` a `wf.GridDensity` solves it on that grid (whose mass is the first start) by Newton's method
+    with conjugate gradients until the residual is ≤ `tol`, in float64 whatever JAX is set to. `starts` is the
+    number of different ones: the given mass, the uniform law, one at each corner of the box, one in its
+    middle; or it lists densities on the same grid. Coordinates that are not trained keep their given law.
 
     `on` some `wf.Particles` runs `wf.Langevin` with steps of `step` up to `time` instead, seeded by `key`,
-    from `starts` that are stretched or mirrored, and looks at the second half. Both answer a
+    from `starts` that are stretched or mirrored, and takes the second half. Both return a
     `wf.types.Gibbs`.
 
     >>> wide = wf.on_grid(wf.init(line, theta=1.0), -12.0, 12.0, 32)
@@ -93,16 +93,16 @@ def gibbs(
     with jax.enable_x64(True) if narrow else nullcontext():
         problem = double(problem)
         functional = Risk(problem) if is_problem(problem) else problem
-        found = _on_grid(functional, beta, decay, double(on), starts, tol)
-    if found.message:
-        warnings.warn(found.message, stacklevel=2)
-    return replace(found, state=single(found.state)) if narrow else found
+        result = _on_grid(functional, beta, decay, double(on), starts, tol)
+    if result.message:
+        warnings.warn(result.message, stacklevel=2)
+    return replace(result, state=single(result.state)) if narrow else result
 
 
 def _physics(
     problem: Problem | AbstractFunctional, beta: float | None, decay: float
 ) -> tuple[Problem | AbstractFunctional, float, float]:
-    """The problem or risk, β and λ: of the functional, or as they were said."""
+    """The problem or risk, β and λ: of the functional, or as they were given."""
     if isinstance(problem, AbstractFunctional):
         plain, beta = physics_of("gibbs", problem, beta, decay)
         rest, decay = plain.decay_split()
@@ -131,7 +131,7 @@ def _on_grid(
     F = FreeEnergy(functional, beta=beta, decay=decay)
     risk, free_energy, slope = (float(v) for v in _values(traced(functional), traced(F), density))
     moments, deviations = _moments(density)
-    near = residual <= tol  # then it bounds the error of log ρ in L²(ρ)
+    converged = residual <= tol  # then it bounds the error of log ρ in L²(ρ)
     rounding = 8 * float(np.finfo(np.float64).eps) * abs(risk)
     return Gibbs(
         state=density,
@@ -139,13 +139,13 @@ def _on_grid(
         beta=beta,
         decay=decay,
         risk=risk,
-        error=slope * residual + rounding if near else math.inf,
+        error=slope * residual + rounding if converged else math.inf,
         free_energy=free_energy,
         moments=moments,
-        moment_errors=deviations * residual if near else np.full_like(deviations, math.inf),
+        moment_errors=deviations * residual if converged else np.full_like(deviations, math.inf),
         residual=residual,
         spread=spread,
-        status="ok" if near else "stalled",
+        status="ok" if converged else "stalled",
         message=_message(residual, tol, boundary, coarse),
         details={
             "largest": float(worst.largest),
@@ -156,10 +156,10 @@ def _on_grid(
     )
 
 
-_density = eqx.filter_jit(lambda equation, phi: equation.density(phi))
+_density = jit(lambda equation, phi: equation.density(phi))
 
 
-@eqx.filter_jit
+@jit
 def _values(risk: AbstractFunctional, energy: AbstractFunctional, rho: GridDensity) -> tuple[Array, ...]:
     """R, F, and the standard deviation of the first variation of R: dR = ∫(δR/δρ) d log ρ dρ is at most that
     times the norm of d log ρ in L²(ρ)."""
@@ -178,7 +178,7 @@ def _moments(rho: GridDensity) -> tuple[np.ndarray, np.ndarray]:
 
 def _solved(equation: Boltzmann, log_density: Array, tol: float) -> tuple[Iterate, int]:
     """Newton's method, first at a small β, where it goes straight to the solution, then at larger ones, each
-    from the φ before: at a large β at once ρ would be caught in single cells on its way."""
+    from the φ before: starting at a large β, ρ would be caught in single cells on its way."""
     target, beta = float(equation.beta), float(warmth(equation, log_density))
     phi, steps = -log_density / beta, 0
     while True:
@@ -235,17 +235,17 @@ def _coarseness(rho: GridDensity, moving: tuple[int, ...]) -> float:
 
 
 def _message(residual: float, tol: float, boundary: float, coarse: float) -> str:
-    said = []
+    messages = []
     if not residual <= tol:
-        said.append(
+        messages.append(
             f"The Gibbs measure has residual {residual:.2g}, not {tol:g}: log ρ is rounded more coarsely, or "
             f"{_STEPS} Newton steps were not enough. Ask for less, or start from a ρ* at a smaller beta."
         )
     if boundary > _AT_BOUNDARY:
-        said.append(f"{boundary:.2g} of its mass is in the outermost cells: take a larger box.")
+        messages.append(f"{boundary:.2g} of its mass is in the outermost cells: take a larger box.")
     if coarse > _COARSE:
-        said.append(
+        messages.append(
             f"log ρ changes by {coarse:.2g} from cell to cell (rms): the grid does not resolve it, take more "
             "cells or a smaller box."
         )
-    return " ".join(said)
+    return " ".join(messages)

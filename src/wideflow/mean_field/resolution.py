@@ -60,7 +60,7 @@ class Resolution:
 
 
 def whole(order: float) -> int:
-    """An order of the mean in a neuron, in steps of 8: each is compiled anew."""
+    """An order of the mean in a neuron, in steps of 8, as each one compiles."""
     return 8 * math.ceil(order / 8)
 
 

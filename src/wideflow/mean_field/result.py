@@ -1,4 +1,4 @@
-"""What `gibbs` answers, on a grid and by particles alike."""
+"""What `gibbs` returns, on a grid and by particles alike."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -32,12 +32,12 @@ _PAD = 32  # sizes are padded to powers of 2 times this, so that few shapes are 
 
 
 def compared_times(ts: Float[np.ndarray, " k"]) -> Float[np.ndarray, " l"]:
-    """The asked times, with others in between at which levels are compared too: 0, sixteenths of the whole
-    and halves of the first of them. At one time alone two levels can agree by chance, where the difference of
-    their risks changes its sign."""
+    """The requested times, with others in between at which levels are compared too: 0, sixteenths of the
+    whole and halves of the first of them. At one time alone two levels can agree by chance, where the
+    difference of their risks changes its sign."""
     shares = np.concatenate([0.5 ** np.arange(8, 4, -1), np.arange(1, 17) / 16])
-    more = [t for t in shares * ts[-1] if np.min(np.abs(ts - t)) > t / 16]
-    return np.unique(np.concatenate([[0.0], ts, more]))
+    extra = [t for t in shares * ts[-1] if np.min(np.abs(ts - t)) > t / 16]
+    return np.unique(np.concatenate([[0.0], ts, extra]))
 
 
 class Solver:
@@ -77,7 +77,7 @@ class Solver:
         return self.law.size(resolution.nodes) * self.rows(resolution.x) * means
 
     def rows(self, order: int) -> float:
-        """How many points the rule of x has; ∞, if too many to be held."""
+        """How many points the rule of x has; ∞ if they are too many to store."""
         if order not in self.sizes:
             try:
                 rule: PyTree = self.problem.x.rule(order)

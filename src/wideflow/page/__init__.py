@@ -1,5 +1,5 @@
 """One self-contained page, or a fragment for a notebook, made of plain data: text, tables, pictures, clouds.
 
 `parts` makes fragments of HTML, `player` an animated cloud of points, `document` joins them. Nothing here
-knows what a run is; nothing that is made asks the network for anything.
+knows what a run is; no page loads anything from the network.
 """

@@ -11,7 +11,7 @@ from .numbers import power_of_ten, short, ten_to
 
 LEVELS = 2**16 - 1
 _TAIL = 0.001
-# All points are fitted as long as they take at most so many times the range of all but the tails (of a
+# All points are fitted as long as they take at most this many times the range of all but the tails (of a
 # Gaussian the ratio is below 2 for any number of points that can be drawn); beyond that some run away.
 _RUNAWAY = 3.0
 _MARGIN = 0.04
@@ -28,7 +28,7 @@ class Axis:
 
     @property
     def power(self) -> int:
-        """e, where ticks are numbered in multiples of 10^e, lest their numbers be long."""
+        """e, where ticks are numbered in multiples of 10^e, to keep their numbers short."""
         return power_of_ten(max(abs(self.low), abs(self.high)))
 
     @property
@@ -37,7 +37,7 @@ class Axis:
         return f"{self.label} (in {ten_to(self.power)})" if self.power else self.label
 
     def ticks(self, most: int = 5) -> list[tuple[float, str]]:
-        """Round places (1, 2 or 5 times a power of ten apart), at most so many, as parts of [0, 1]."""
+        """Round places (1, 2 or 5 times a power of ten apart), at most `most`, as fractions of [0, 1]."""
         length = self.high - self.low
         coarse = 10.0 ** math.floor(math.log10(length / most))
         step = next(
@@ -56,8 +56,8 @@ class Axis:
 
     def outside(self, values: np.ndarray) -> bool:
         """Whether any finite value does not lie on the axis."""
-        seen = values[np.isfinite(values)]
-        return bool(((seen < self.low) | (seen > self.high)).any())
+        finite = values[np.isfinite(values)]
+        return bool(((finite < self.low) | (finite > self.high)).any())
 
 
 def spanned(label: str, clouds: Sequence[np.ndarray]) -> Axis:

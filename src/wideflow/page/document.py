@@ -13,7 +13,7 @@ from .templating import render, static
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page; `id` is what links to it say after the # (made of the title if not given)."""
+    """A part of a page; `id` is what links to it have after the # (made from the title if not given)."""
 
     title: str
     body: Markup
@@ -36,7 +36,7 @@ def document(title: str, sections: Sequence[Section], *, lead: str = "", footer:
 
 
 def fragment(sections: Sequence[Section]) -> str:
-    """The same for a cell of a notebook: no ids, styles of its own class, so that many stand on a page."""
+    """The same for a cell of a notebook: no ids, styles of its own class, so that many fit on one page."""
     sections = list(sections)
     style = static("style.css")
     return str(render("fragment.html", sections=sections, style=style, scripts=_scripts(sections)))
@@ -49,7 +49,7 @@ def _scripts(sections: Iterable[Section]) -> list[Markup]:
 
 
 def _ids(sections: Iterable[Section]) -> list[str]:
-    """One id a section, no two alike."""
+    """One id per section, no two alike."""
     ids: list[str] = []
     for section in sections:
         plain = unicodedata.normalize("NFKD", section.id or section.title).lower()

@@ -7,9 +7,9 @@ from typing import Any
 
 NOTHING = "–"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-# Between these exponents of ten a number is written out; beyond them its zeros are hard to count.
+# Between these powers of ten a number is written out; beyond them its zeros are hard to count.
 _SMALLEST, _LARGEST = -3, 5
-# More digits than this are not read by anyone; the error is then written with its own power of ten.
+# Nobody reads more digits than this; the error is then written with its own power of ten.
 _DIGITS = 10
 
 
@@ -39,7 +39,7 @@ def plus_minus(value: object, error: object) -> str:
 
 
 def estimate(entry: Mapping[str, object] | None, digits: int = 3) -> str:
-    """{"value": …, "error": …} with its error, or to so many digits where that is 0 or not known."""
+    """{"value": …, "error": …} with its error, or to `digits` digits where that is 0 or not known."""
     if entry is None:
         return "–"
     value, error = entry["value"], entry["error"]
@@ -67,7 +67,7 @@ def _number(value: Any) -> float:
 
 
 def _exponent(value: float, digits: int) -> int:
-    """e, where |value| rounded to so many significant digits is d.ddd × 10^e."""
+    """e, where |value| rounded to `digits` significant digits is d.ddd × 10^e."""
     return int(f"{value:.{digits - 1}e}".split("e")[1])
 
 

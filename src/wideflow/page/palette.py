@@ -1,4 +1,5 @@
-"""Colours from blue over grey to orange: the sign is seen by every kind of colour vision, zero is grey."""
+"""Colours from blue over grey to orange: the sign is visible with every kind of colour vision, zero is
+grey."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

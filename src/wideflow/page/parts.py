@@ -75,7 +75,7 @@ def bullets(items: Iterable[str]) -> Markup:
 
 
 def fold(summary: str, *body: str) -> Markup:
-    """What is read only by those who ask for it: closed on screen, open in print."""
+    """Details for those who want them: closed on screen, open in print."""
     inner = join(*(part if isinstance(part, Markup) else paragraph(part) for part in body))
     return Markup("<details><summary>{}</summary>\n{}\n</details>").format(marked(summary), inner)
 
@@ -99,7 +99,7 @@ def table(
 ) -> Markup:
     """A table whose first column names its rows. `align` has a letter l, r or c for each column.
 
-    Without it, columns of numbers stand right and columns of text left.
+    Without it, columns of numbers are aligned right and columns of text left.
     """
     cells = [list(row) for row in rows]
     for i, row in enumerate(cells):
@@ -120,8 +120,8 @@ def table(
 
 
 def picture(data: bytes, alt: str, caption: str = "", narrow: bytes | None = None) -> Markup:
-    """An SVG or a PNG, known by its bytes, inside the page. `alt` says in words what is seen; `narrow` is the
-    same picture for narrow screens, where a broad one without it is scrolled."""
+    """An SVG or a PNG, known by its bytes, inside the page. `alt` says in words what it shows; `narrow` is
+    the same picture for narrow screens, where a broad one without it is scrolled."""
     if not alt.strip():
         raise ValueError("alt must say in words what the picture shows, got an empty text.")
     breadth = "wf-broad" if narrow is None and _kind(data)[1] > _BROAD else "wf-plain"

@@ -1,6 +1,6 @@
 """Clouds of points that move in time, side by side, with one button and one slider.
 
-Coordinates have 16 bits, colours 8, and are stored once, in base64: 20/3 bytes a point and frame.
+Coordinates have 16 bits, colours 8, and are stored once, in base64: 20/3 bytes per point and frame.
 """
 
 import base64
@@ -124,8 +124,8 @@ def _shared(ts: list[np.ndarray]) -> np.ndarray:
 
 def _coded(cloud: Cloud, axes: tuple[Axis, Axis], scale: Scale) -> tuple[np.ndarray, ...]:
     """Levels (T, n) of x, y and colour; a point that is not finite is absent."""
-    seen = np.isfinite(cloud.x) & np.isfinite(cloud.y) & np.isfinite(cloud.colour)
-    colour = np.where(seen, scale.levels(cloud.colour), ABSENT).astype(np.uint8)
+    finite = np.isfinite(cloud.x) & np.isfinite(cloud.y) & np.isfinite(cloud.colour)
+    colour = np.where(finite, scale.levels(cloud.colour), ABSENT).astype(np.uint8)
     return axes[0].levels(cloud.x), axes[1].levels(cloud.y), colour
 
 

@@ -27,9 +27,9 @@ def still(x: np.ndarray, y: np.ndarray, colour: np.ndarray, axes: Sequence[Axis]
 
 
 def _points(x: np.ndarray, y: np.ndarray, colour: np.ndarray) -> Markup:
-    """One path a shade: dots are strokes of no length with round ends."""
-    seen = colour != ABSENT
-    if not seen.any():
+    """One path per shade: dots are strokes of no length with round ends."""
+    present = colour != ABSENT
+    if not present.any():
         middle = (_LEFT + _WIDTH - _RIGHT) / 2
         return Markup('<text x="{}" y="{}" text-anchor="middle">no finite point</text>').format(
             middle, _HEIGHT / 2
@@ -39,7 +39,7 @@ def _points(x: np.ndarray, y: np.ndarray, colour: np.ndarray) -> Markup:
     shade = np.minimum(colour.astype(int) * _SHADES // ABSENT, _SHADES - 1)
     paths = []
     for k, name in enumerate(colours(_SHADES)):
-        chosen = seen & (shade == k)
+        chosen = present & (shade == k)
         places = sorted(set(zip(across[chosen].tolist(), down[chosen].tolist(), strict=True)))
         if places:
             d = "".join(f"M{i} {j}h0" for i, j in places)
@@ -47,11 +47,11 @@ def _points(x: np.ndarray, y: np.ndarray, colour: np.ndarray) -> Markup:
     size = _FINE * (2.2 if len(x) > 100 else 3.6)
     group = Markup('<g class="wf-dots" transform="scale({})" stroke-width="{}">{}</g>')
     dots = group.format(1 / _FINE, size, Markup("").join(paths))
-    return dots + _together(across[seen] / _FINE, down[seen] / _FINE)
+    return dots + _together(across[present] / _FINE, down[present] / _FINE)
 
 
 def _together(across: np.ndarray, down: np.ndarray) -> Markup:
-    """One dot that stands for many says so, above it."""
+    """A note above one dot that stands for many."""
     if len(across) < 2 or np.ptp(across) or np.ptp(down):
         return Markup("")
     text = f"all {len(across)} points"
@@ -80,7 +80,7 @@ def _frame(axes: Sequence[Axis]) -> Markup:
 
 
 def _text(x: float, y: float, anchor: str, text: str) -> Markup:
-    """A text; a long number left of the axis is drawn closer, so that it is not cut."""
+    """A text; a long number left of the axis is squeezed, so that it is not cut off."""
     fit = Markup(' textLength="{}" lengthAdjust="spacingAndGlyphs"').format(_LEFT - 8)
     squeeze = fit if anchor == "end" and len(text) > _WIDE_TEXT else ""
     return Markup('<text x="{}" y="{}" text-anchor="{}"{}>{}</text>').format(x, y, anchor, squeeze, text)

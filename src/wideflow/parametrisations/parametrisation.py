@@ -118,8 +118,8 @@ class Parametrisation:
         steps = (number("s", s),) * (self.depth + 1) if np.ndim(s) == 0 else _exponents("s", s)  # type: ignore[arg-type]
         if len(steps) != self.depth + 1:
             raise ValueError(f"s must be one number, or one per layer ({self.depth + 1}), got {len(steps)}.")
-        mine = [tuple(map(_plain, v)) for v in (self.a, self.b, self.c)]
-        moved = [(a + t, b - t, c - k * t) for a, b, c, t in zip(*mine, steps, strict=True)]
+        own = [tuple(map(_plain, v)) for v in (self.a, self.b, self.c)]
+        moved = [(a + t, b - t, c - k * t) for a, b, c, t in zip(*own, steps, strict=True)]
         a, b, c = zip(*moved, strict=True)
         return Parametrisation(a, b, c, self.name)
 
@@ -129,8 +129,8 @@ class Parametrisation:
             raise ValueError(f"equivalent(other) needs a Parametrisation, got {other!r}.")
         if other.depth != self.depth:
             return False
-        mine, theirs = np.array(self._invariants(optimiser)), np.array(other._invariants(optimiser))
-        return bool(np.abs(mine - theirs).max() <= TIE)
+        own, theirs = np.array(self._invariants(optimiser)), np.array(other._invariants(optimiser))
+        return bool(np.abs(own - theirs).max() <= TIE)
 
     def _invariants(self, optimiser: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """p_l = a_l + b_l and q_l = k a_l + c_l of every layer."""
@@ -199,7 +199,7 @@ class Parametrisation:
         return f"Parametrisation({', '.join(parts + [f'name={self.name!r}'] * bool(self.name))})"
 
     def __str__(self) -> str:
-        """A table with one row a layer."""
+        """A table with one row per layer."""
         rows = [f"{self.name or 'parametrisation':<16}{'n^-a':>8}{'n^-b':>8}{'n^-c':>8}"]
         for i, values in enumerate(zip(self.a, self.b, self.c, strict=True)):
             layer = "output" if i == self.depth else f"layer {i + 1}"
@@ -208,11 +208,11 @@ class Parametrisation:
 
 
 def _unflattened(name: str, exponents: Iterable[Any]) -> Parametrisation:
-    made = object.__new__(Parametrisation)  # under jit there are no values to check
+    new = object.__new__(Parametrisation)  # under jit there are no values to check
     for letter, values in zip(("a", "b", "c"), exponents, strict=True):
-        object.__setattr__(made, letter, values)
-    object.__setattr__(made, "name", name)
-    return made
+        object.__setattr__(new, letter, values)
+    object.__setattr__(new, "name", name)
+    return new
 
 
 # Exponents are leaves, so that a network compiled for one parametrisation is compiled for all.
@@ -227,7 +227,7 @@ def _exponents(name: str, values: ArrayLike) -> tuple[float, ...]:
 
 
 def _plain(exponent: Any) -> float:
-    """A number; that of a network is an array, of which float32 has six digits behind the point."""
+    """A number; that of a network is an array, which in float32 has six decimals."""
     return exponent if isinstance(exponent, float) else round(float(exponent), 6)
 
 

@@ -23,9 +23,9 @@ class Activation:
 
     - `name`, `options`: what `activation(name, **dict(options))` was asked for.
     - `fn`: φ itself; derivatives are taken by `jax.jvp`.
-    - `kinks`: the points where φ or φ' jumps. Quadrature cuts its domain there, so an own φ with
+    - `kinks`: the points where φ or φ' jumps. Quadrature cuts its domain there, so a φ of your own with
       kinks should state them: `Activation("abs", jnp.abs, kinks=(0.0,))`.
-    - `dual`, `mean`: closed forms, where there are some: (q1, q2, q12) ↦ E φ(u)φ(v) for centred Gaussians of
+    - `dual`, `mean`: closed forms, where there are any: (q1, q2, q12) ↦ E φ(u)φ(v) for centred Gaussians of
       variances q1, q2 and covariance q12, and (μ, v) ↦ E φ(μ + √v z), z ~ N(0, 1); elementwise on arrays of
       one shape, and differentiable. Without them such means are taken by quadrature or a Hermite series.
 
@@ -77,7 +77,7 @@ def names() -> tuple[str, ...]:
 
 
 def is_named(phi: Activation) -> bool:
-    """Whether φ is the library's own: a user's function may be called `erf` and be another one."""
+    """Whether φ is the library's own: a user's function of the same name may be a different one."""
     try:
         return phi == activation(phi.name, **dict(phi.options))
     except ValueError:
@@ -124,7 +124,7 @@ def _from_callable(fn: Function) -> Activation:
     name = getattr(fn, "__name__", type(fn).__name__)
     try:
         hash(fn)
-        # The scalar catches functions that weighted_sum entries along an axis, such as softmax.
+        # The scalar catches functions that mix entries along an axis, such as softmax.
         inputs = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((), (2, 3))]
         outputs = [jax.eval_shape(fn, x) for x in inputs]
     except Exception as error:
@@ -170,10 +170,10 @@ recorded(Activation, fields=_fields, build=_rebuilt)
 
 def _table() -> str:
     """The rows of the vocabulary, as the docstring of `activation` shows them."""
-    told = lambda option: option.name if option.required else f"{option.name}={option.default}"
+    signature = lambda option: option.name if option.required else f"{option.name}={option.default}"
     rows = ["| name | φ(h) |", "|---|---|"]
     for word in ACTIVATIONS.values():
-        options = f"({', '.join(map(told, word.options))})" if word.options else ""
+        options = f"({', '.join(map(signature, word.options))})" if word.options else ""
         formula = f"{word.formula}; {word.about}" if word.about else word.formula
         rows.append(f"| `{word.name}{options}` | {formula} |")
     return "\n    ".join(rows)

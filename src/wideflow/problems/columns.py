@@ -40,7 +40,8 @@ def filled(table: Table, name: str, mass: np.ndarray | None, path: Path) -> np.n
     if absent.all():
         raise ValueError(f"{path}: the column {name!r} has no value in any row. Leave it out of `features`.")
     values = np.empty(len(absent))
-    values[~absent] = numbers(path, name, kept(table, ~absent))
+    alone = Table({name: table.columns[name]}, table.rows)
+    values[~absent] = numbers(path, name, kept(alone, ~absent) if absent.any() else alone)
     known = None if mass is None else mass[~absent]
     weighted = known is not None and (known >= 0).all() and known.sum() > 0  # Dataset refuses others
     values[absent] = np.average(values[~absent], weights=known if weighted else None)
@@ -56,8 +57,8 @@ def numbers(path: Path, name: str, table: Table) -> np.ndarray:
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         raise ValueError(
-            f"{path}, row {table.rows[bad[0]]}, column {name!r}: {values[bad[0]]} is no finite number. Leave "
-            "the row out, or put a number in its place."
+            f"{path}, row {table.rows[bad[0]]}, column {name!r}: {values[bad[0]]} is not a finite number. "
+            "Leave the row out, or put a number in its place."
         )
     return values
 

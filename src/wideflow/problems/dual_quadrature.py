@@ -1,7 +1,7 @@
 """The same Gaussian expectations as `duals`, by quadrature, for any activation.
 
-Kinks are cut at, so that a piecewise smooth activation converges as fast as a smooth one; derivatives
-come from Price's theorem, so that they are right on the diagonal too."""
+The domain is cut at kinks, so that a piecewise smooth activation converges as fast as a smooth one;
+derivatives come from Price's theorem, so that they are right on the diagonal too."""
 
 import math
 from functools import cache, partial

@@ -13,7 +13,7 @@ from .activations import Activation, derivative
 from .elementwise import ratio, sqrt0
 from .gauss import gauss_hermite
 
-_UNROLLED = 8  # terms a turn: the partial sums stay in registers in between
+_UNROLLED = 8  # terms per turn: the partial sums stay in registers in between
 
 
 def series_dual(

@@ -76,8 +76,8 @@ def gauss_of(points: np.ndarray, weights: np.ndarray, order: int) -> Rule:
             image = image - np.array(vectors).T @ (np.array(vectors) @ image)
         beside.append(np.linalg.norm(image))
         vectors.append(image / beside[-1])
-    nodes, found = _golub_welsch(np.array(diagonal), np.array(beside[:-1]))
-    return nodes, mass * found
+    nodes, fractions = _golub_welsch(np.array(diagonal), np.array(beside[:-1]))
+    return nodes, mass * fractions
 
 
 def product(rules: list[Rule]) -> Rule:

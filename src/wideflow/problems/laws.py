@@ -51,7 +51,7 @@ def _cast(x: np.ndarray | np.floating) -> Array:
 
 
 def affordable(order: int, d: int, points: int) -> int:
-    """`order`, if a product rule of that many points can be held."""
+    """`order`, if a product rule of that many points fits."""
     if d > 3 or points > MOST_NODES:
         raise ValueError(
             f"A product rule of order {order} in d = {d} is too large: allowed are d <= 3 and at most "
@@ -68,7 +68,7 @@ def _product_order(d: int) -> int | None:
 
 
 def _dimension(name: str, d: object, least: int = 1) -> Dimension:
-    """A whole number, or ∞, for what is only ever seen through its symmetry."""
+    """A whole number, or ∞ for laws that are only ever used through their symmetry."""
     return math.inf if d == math.inf else count(name, d, least=least)  # type: ignore[return-value]
 
 
@@ -212,7 +212,7 @@ class Mixture(AbstractLaw):
         weights = finite("Mixture(weights)", np.full(k, 1 / k) if weights is None else weights)
         if labels.shape != (k,) or weights.shape != (k,):
             raise ValueError(
-                f"Mixture(labels) and Mixture(weights) must have shape ({k},), one entry a component, got "
+                f"Mixture(labels) and Mixture(weights) must have shape ({k},), one entry per component, got "
                 f"{labels.shape} and {weights.shape}."
             )
         if (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
@@ -230,8 +230,9 @@ class Mixture(AbstractLaw):
 
     def sample(self, key, m):
         _finite_dimension(self.d)
-        which = jax.random.categorical(jax.random.fold_in(key, 1), jnp.log(self.weights), shape=(m,))
-        z = jax.random.normal(key, (m, self.d))
+        of_class, of_x = jax.random.split(key)
+        which = jax.random.categorical(of_class, jnp.log(self.weights), shape=(m,))
+        z = jax.random.normal(of_x, (m, self.d))
         x = jnp.zeros_like(z)
         for c, component in enumerate(self.components):
             x = jnp.where((which == c)[:, None], component.colour(z), x)
@@ -256,7 +257,7 @@ class Mixture(AbstractLaw):
 
 def two_gaussians(d: float, delta: float, subspace: int | None = None) -> Mixture:
     """y = ±1 with equal probability, x ~ N(0, (1 ± Δ)² I_d), as in Mei–Montanari–Nguyen 2018; with
-    `subspace`, the two differ in the first so many coordinates alone, the others being N(0, I).
+    `subspace`, the two differ only in the first `subspace` coordinates, the others being N(0, I).
 
     >>> classes = wf.Problem(x=wf.two_gaussians(3, 0.8), neuron=wf.Neuron("relu"))
     >>> classes.sample(key, 4).y.shape
@@ -278,7 +279,7 @@ def two_gaussians(d: float, delta: float, subspace: int | None = None) -> Mixtur
 
 class Dataset(AbstractLaw):
     """A finite data set: rows of X with labels y, and weights (equal by default), which are scaled to
-    sum to 1. `classes` are the names of the labels 0 … k − 1, where they have some; `notes` say what was done
+    sum to 1. `classes` are the names of the labels 0 … k − 1, if any; `notes` say what was done
     to the rows when they were read from a file.
 
     >>> data = wf.Dataset([[0.0, 1.0], [1.0, 0.0]], [1.0, -1.0], weights=[3.0, 1.0])
@@ -354,13 +355,13 @@ class Sampler(AbstractLaw):
             drawn = jax.eval_shape(lambda k: fn(k, 3), jax.random.key(0))
         except Exception as error:
             raise ValueError(f"Sampler(fn) cannot be traced by JAX as fn(key, 3): {error}") from error
-        wanted = f"x of shape (3, {d})" + (" and y of 3 rows, as a tuple" if labelled else "")
+        expected = f"x of shape (3, {d})" + (" and y of 3 rows, as a tuple" if labelled else "")
         pair = drawn if isinstance(drawn, tuple) else (drawn,)
         shapes = [getattr(v, "shape", None) for v in pair]
         good = isinstance(drawn, tuple) == self.brings_labels and len(pair) == 1 + self.brings_labels
         if not good or shapes[0] != (3, d) or (labelled and (shapes[1] or ())[:1] != (3,)):
             hint = "" if labelled else " Set labelled=True if fn returns (x, y)."
-            raise ValueError(f"Sampler(fn): fn(key, 3) must return {wanted}, got {drawn}.{hint}")
+            raise ValueError(f"Sampler(fn): fn(key, 3) must return {expected}, got {drawn}.{hint}")
 
     @property
     def labelled(self):

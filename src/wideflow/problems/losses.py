@@ -29,12 +29,13 @@ class AbstractLoss(eqx.Module):
         return -jax.grad(lambda f: jnp.sum(self(f, y)))(f)
 
     def outputs(self, y: Array) -> tuple[bool, int]:
-        """How many outputs labels y ask for, and whether exactly so many."""
+        """Whether the number of outputs that labels y require is exact, and that number (else a lower
+        bound)."""
         return True, math.prod(y.shape[1:])
 
     def check(self, y: Array, outputs: int) -> None:
-        """Raise if labels y cannot be fitted with this loss by a network of so many outputs."""
-        wanted = f"(m, {outputs})" if outputs > 1 else "(m,)"
+        """Raise if labels y cannot be fitted with this loss by a network with this many outputs."""
+        expected = f"(m, {outputs})" if outputs > 1 else "(m,)"
         if y.shape[1:] != ((outputs,) if outputs > 1 else ()):
             flat = y.ndim == 2 and y.shape[1] == 1 and outputs == 1
             hint = (
@@ -43,7 +44,7 @@ class AbstractLoss(eqx.Module):
                 else "Set outputs=… of the neuron, or of the problem, to match the labels or target."
             )
             raise ValueError(
-                f"{type(self).__name__} loss with {outputs} output(s) needs y of shape {wanted}, got "
+                f"{type(self).__name__} loss with {outputs} output(s) needs y of shape {expected}, got "
                 f"{y.shape}. {hint}"
             )
 
@@ -83,8 +84,8 @@ class Logistic(AbstractLoss):
         if outputs != 1:
             raise ValueError("Logistic loss takes one output; use SoftmaxCrossEntropy for more.")
         if not bool(jnp.all(jnp.abs(y) == 1)):
-            found = ", ".join(f"{v:g}" for v in jnp.unique(y)[:5])
-            raise ValueError(f"Logistic loss needs labels y = -1 or +1, got values {found}, …")
+            values = ", ".join(f"{v:g}" for v in jnp.unique(y)[:5])
+            raise ValueError(f"Logistic loss needs labels y = -1 or +1, got values {values}, …")
 
 
 class SoftmaxCrossEntropy(AbstractLoss):

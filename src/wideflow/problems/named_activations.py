@@ -15,6 +15,8 @@ from .activations import Activation, Function
 
 # The highest degree of a Hermite polynomial: its recursion is compiled step by step.
 _HIGHEST = 100
+# Knots of a piecewise linear function, each of which is compiled too; and letters that an error quotes.
+_MOST_KNOTS, _QUOTED = 256, 4000
 
 
 def relu() -> Activation:
@@ -112,9 +114,9 @@ def piecewise_linear(knots: object) -> Activation:
         points = np.asarray(knots, dtype=float)
     except (TypeError, ValueError):
         points = np.zeros(0)
-    well_formed = points.ndim == 2 and points.shape[1] == 2 and len(points) >= 2
+    well_formed = points.ndim == 2 and points.shape[1] == 2 and 2 <= len(points) <= _MOST_KNOTS
     if not (well_formed and np.isfinite(points).all() and (np.diff(points[:, 0]) > 0).all()):
-        allowed = "two or more finite pairs (x, y), x strictly increasing"
+        allowed = f"from 2 to {_MOST_KNOTS} finite pairs (x, y), x strictly increasing"
         raise _bad_option("piecewise_linear", "knots", knots, allowed, "knots=((-1, -1), (1, 1))")
     pairs = tuple((float(x), float(y)) for x, y in points)
     return Activation("piecewise_linear", _ramps_fn(pairs), (("knots", pairs),), tuple(x for x, _ in pairs))
@@ -134,5 +136,6 @@ def _ramps_fn(knots: tuple[tuple[float, float], ...]) -> Function:
     return fn
 
 
-def _bad_option(name: str, option: str, given: object, allowed: str, example: str) -> ValueError:
-    return ValueError(f"Activation {name!r}: {option} must be {allowed}; got {given!r}. Try {example}.")
+def _bad_option(name: str, option: str, value: object, allowed: str, example: str) -> ValueError:
+    shown = repr(value) if len(repr(value)) <= _QUOTED else f"{repr(value)[:_QUOTED]} …"
+    return ValueError(f"Activation {name!r}: {option} must be {allowed}; got {shown}. Try {example}.")

@@ -64,12 +64,16 @@ class AbstractNeuron(eqx.Module):
         return 1
 
     def with_order(self, order: int) -> "AbstractNeuron":
-        """The same neuron with its own means, where it takes some, by so many nodes."""
+        """The same neuron with its own means, where it takes any, by `order` nodes."""
         return self
 
     @abc.abstractmethod
     def features(self, parts: PyTree, x: Float[Array, "m d"]) -> Array:
         """σ*(x_i; θ_j) of every pair, (n, m) or (n, m, outputs): for few neurons or few rows."""
+
+    def preactivations(self, parts: PyTree, x: Float[Array, "m d"]) -> tuple[tuple[Activation, Array], ...]:
+        """φ with its input on every row and neuron, (m, n); empty for a neuron that is not made of one φ."""
+        return ()
 
     @abc.abstractmethod
     def trained(self, parts: PyTree) -> PyTree:
@@ -109,7 +113,7 @@ class AbstractNeuron(eqx.Module):
         return parts
 
     def confined(self, parts: PyTree, velocity: PyTree) -> PyTree:
-        """A velocity that does not leave the domain of θ, at its boundary."""
+        """The velocity, changed at the boundary of the domain of θ so that it does not leave it."""
         return velocity
 
     def coordinates(self, D: int) -> tuple[str, ...]:  # noqa: N803 (theory's name)
@@ -126,14 +130,14 @@ class AbstractNeuron(eqx.Module):
         x, theta = (jax.ShapeDtypeStruct(s, float_type) for s in ((3, d), (2, self.size(d))))
         try:
             network = lambda x, theta: self.weighted_sum(self.unpack(theta), x, jnp.ones(2))
-            given = jax.eval_shape(network, x, theta).shape
+            shape = jax.eval_shape(network, x, theta).shape
         except Exception as error:
             raise ValueError(f"Problem(neuron) cannot be evaluated on one x in R^{d}: {error}") from error
-        wanted = () if self.outputs == 1 else (self.outputs,)
-        if given[1:] != wanted:
+        expected = () if self.outputs == 1 else (self.outputs,)
+        if shape[1:] != expected:
             raise ValueError(
-                f"Problem(neuron) must map one x in R^{d} to an array of shape {wanted}, as its outputs = "
-                f"{self.outputs}, got {given[1:]}."
+                f"Problem(neuron) must map one x in R^{d} to an array of shape {expected}, as its outputs = "
+                f"{self.outputs}, got {shape[1:]}."
             )
 
     def __call__(self, x: Float[Array, "m d"], theta: Float[Array, " D"]) -> Array:
@@ -233,6 +237,10 @@ class Neuron(AbstractNeuron):
 
     def for_chunks(self, parts):
         return parts if parts.w.shape[0] >= _LONG_ROWS else TallRidge(parts.a, parts.w.T, parts.b)
+
+    def preactivations(self, parts, x):
+        h = x @ parts.w
+        return ((self.activation, h if parts.b is None else h + parts.b),)
 
     def features(self, parts, x):
         h = x @ parts.w

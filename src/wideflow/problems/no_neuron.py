@@ -8,10 +8,10 @@ from .neurons import AbstractNeuron
 
 
 class NoNeuron(AbstractNeuron):
-    """A problem for deep networks has no neuron; it only knows how many `outputs` its labels ask for. Those
-    of classes are a lower bound, unless they are `exact`: the last classes may have no row in the data.
+    """A problem for deep networks has no neuron; it only knows how many `outputs` its labels require. For
+    classes that is a lower bound, unless it is `exact`: the last classes may have no row in the data.
 
-    Whatever needs a neuron raises and says so."""
+    Whatever needs a neuron raises an error that says so."""
 
     outputs: int = eqx.field(static=True)
     exact: bool = eqx.field(static=True, default=True)
@@ -19,7 +19,7 @@ class NoNeuron(AbstractNeuron):
     def _missing(self, *_: object) -> NoReturn:
         raise ValueError(
             "This problem has no neuron, so it has no particles, no laws of them and no limit (wf.init, "
-            "problem.reduced, wf.limit, wf.gibbs). Say wf.Problem(…, neuron=wf.Neuron('relu')), or train a "
+            "problem.reduced, wf.limit, wf.gibbs). Use wf.Problem(…, neuron=wf.Neuron('relu')), or train a "
             "network: wf.MLP(d, depth=2).sample(key, n)."
         )
 

@@ -11,6 +11,7 @@ from jaxtyping import Array
 
 from .._checks import count, positive
 from .._checks import key as check_key
+from .._tracing import jit
 from .._typing import Dimension, TypeIs
 from .laws import AbstractLaw, Mixture, check_sample_fits, is_dataset
 from .losses import AbstractLoss, loss_named
@@ -40,13 +41,13 @@ def _draws(law: AbstractLaw, target: AbstractTarget | None, noise: Any, key: Arr
     return uniform(x, y)
 
 
-_few_draws = eqx.filter_jit(_draws)
+_few_draws = jit(_draws)
 
 
 class Problem(eqx.Module):
     """Fit y = f*(x) + noise · z, x ~ law, z ~ N(0, 1), by f(x; ρ) = α ∫ σ*(x; θ) ρ(dθ) under a loss.
 
-    `target` is one of `wf.single_index`, `wf.teacher`, …, or any JAX function of one x; it stays
+    `target` is one of `wf.single_index`, `wf.teacher`, …, or any JAX function of one x; leave it
     out where the law of x brings labels (`wf.Dataset`, `wf.Mixture`). The `neuron` σ* is what particles are
     made of; a problem for deep networks needs none. Its number of `outputs` is then that of the labels; for
     class numbers, one more than the largest, or what the network has, if that is more.
@@ -76,7 +77,7 @@ class Problem(eqx.Module):
         self._check_kinds()
         self.neuron = self._outputs(outputs) if neuron is None else neuron
         if not isinstance(self.neuron, AbstractNeuron):
-            raise ValueError(f'Problem(neuron) must be such as wf.Neuron("erf"), got {neuron!r}.')
+            raise ValueError(f'Problem(neuron) must be a neuron such as wf.Neuron("erf"), got {neuron!r}.')
         if neuron is not None and outputs is not None and outputs != neuron.outputs:
             raise ValueError(
                 f"Problem(outputs) must be that of the neuron, {neuron.outputs}, or left out; got {outputs}."
@@ -119,7 +120,7 @@ class Problem(eqx.Module):
             )
 
     def _outputs(self, outputs: int | None) -> NoNeuron:
-        """How many outputs the labels ask for, where no neuron says so."""
+        """How many outputs the labels require, where no neuron says so."""
         if math.isinf(self.d):
             raise ValueError("Problem(neuron) must be given for d = inf, where there are no networks of x.")
         if outputs is not None:
@@ -134,11 +135,11 @@ class Problem(eqx.Module):
 
     @property
     def outputs(self) -> int:
-        """Values of f(x): those of the neuron, or as many as the labels ask for (at least)."""
+        """Values of f(x): those of the neuron, or as many as the labels require (at least)."""
         return self.neuron.outputs
 
     def check_outputs(self, outputs: int) -> None:
-        """Raise if a network of so many outputs does not fit the problem."""
+        """Raise if a network with this many outputs does not fit the problem."""
         loose = isinstance(self.neuron, NoNeuron) and not self.neuron.exact
         if outputs != self.outputs and not (loose and outputs > self.outputs):
             at_least = "at least " if loose else ""
@@ -225,7 +226,7 @@ class Problem(eqx.Module):
         )
 
 
-_drawn = eqx.filter_jit(lambda problem, key, m: problem.sample(key, m))
+_drawn = jit(lambda problem, key, m: problem.sample(key, m))
 
 
 def is_problem(value: object) -> TypeIs[Problem]:

@@ -1,4 +1,4 @@
-"""Reduced problems: what is left of x and of the neuron when blocks of R^d are seen by their radius.
+"""Reduced problems: what is left of x and of the neuron when only the radius in blocks of R^d matters.
 
 R^d = R^k ⊕ blocks R^{d_i}, k coordinates of the signal and an O(d_i) symmetry in each block. With
 q_i = |x_i|/√d_i and r_i = |w_i| in block i, an invariant law of w makes
@@ -141,7 +141,7 @@ class RadialNeuron(AbstractNeuron):
     """σ̄(x̄; θ̄) = a E_u φ(⟨s, x_S⟩ + Σ_i r_i q_i u_i + b), θ̄ = (a, s, r[, b]).
 
     The last block's mean is taken pair by pair with cuts at the kinks of φ; that over the blocks before
-    it, if there are some, by a product rule. `order`: nodes of a mean."""
+    it, if any, by a product rule. `order`: nodes of a mean."""
 
     base: Neuron
     blocks: tuple[float, ...] = eqx.field(static=True)
@@ -191,7 +191,7 @@ class RadialNeuron(AbstractNeuron):
         return sum(math.log(2) + h * math.log(math.pi) - math.lgamma(h) for h in half)
 
     def room(self, parts, direction):
-        """log r does not see that a radius has changed its sign."""
+        """log r would not notice that a radius has changed its sign."""
         p = len(self.blocks)
         return room(parts.w[-p:], direction.w[-p:])
 

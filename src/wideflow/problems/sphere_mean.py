@@ -1,7 +1,7 @@
 """E φ(h + ρu), u one coordinate of a uniform point of the sphere of radius √dim in R^dim.
 
-For dim = ∞ this is the Gaussian mean. Kinks of φ are cut at, pair by pair, so that a piecewise smooth
-activation converges as fast as a smooth one."""
+For dim = ∞ this is the Gaussian mean. Integrals are cut at the kinks of φ, pair by pair, so that a piecewise
+smooth activation converges as fast as a smooth one."""
 
 import math
 from functools import cache, lru_cache, partial
@@ -124,7 +124,8 @@ def _raw(phi: Activation, h: Array, rho: Array, dim: float, order: int) -> Array
 
 
 def _integral(fn, kinks, h: Array, rho: Array, dim: float, order: int, size: int) -> tuple[Array, ...]:
-    """E fn(h + ρu, u) of the `size` components of fn, a few nodes at a time, so that only sums are held."""
+    """E fn(h + ρu, u) of the `size` components of fn, a few nodes at a time, so that only sums are kept in
+    memory."""
     zero = (jnp.zeros_like(h),) * size
     plus = lambda total, weight, values: tuple(t + weight * v for t, v in zip(total, values, strict=True))
     if not kinks:

@@ -1,9 +1,9 @@
 """Finding the symmetry of (law of x, target): R^d = signal ⊕ blocks in which only a radius matters."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
@@ -20,8 +20,7 @@ class NoSymmetryError(ValueError):
     """There is no reduction: the message says why."""
 
 
-@dataclass(frozen=True)
-class Symmetry:
+class Symmetry(eqx.Module):
     """R^d = span(signal) ⊕ block_1 ⊕ … ⊕ block_p, with a symmetry O(d_i) in each block: the law of x
     and the target do not change when a block is turned.
 
@@ -30,8 +29,8 @@ class Symmetry:
 
     signal: Float[Array, "k d"] | None
     spaces: tuple[Array | None, ...]
-    k: int
-    blocks: tuple[float, ...]
+    k: int = eqx.field(static=True)
+    blocks: tuple[float, ...] = eqx.field(static=True)
 
     def component(self, i: int, w: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """The part of the rows of w that lies in block i."""
@@ -60,7 +59,7 @@ def _project(space: Array | None, w: Array) -> Array:
 def find(law: AbstractLaw, target: AbstractTarget | None, neuron: AbstractNeuron) -> Symmetry:
     """The symmetry, or a `NoSymmetryError` that says why there is none."""
     if isinstance(law, RadialGaussian | RadialSphere):
-        raise NoSymmetryError("The problem is a reduced one already; give the problem that it was made from.")
+        raise NoSymmetryError("The problem is a reduced one already; pass the problem that it was made from.")
     if not is_ridge(neuron):
         raise NoSymmetryError(f"A reduction needs neurons a φ(⟨w, x⟩ + b), got {neuron!r}.")
     if not isinstance(law, Gaussian | Sphere | Mixture):
@@ -70,7 +69,7 @@ def find(law: AbstractLaw, target: AbstractTarget | None, neuron: AbstractNeuron
         )
     if isinstance(target, AbstractTarget) and not isinstance(target, Ridges | MultiIndex):
         raise NoSymmetryError(
-            "The target is any function of x, so nothing is known of its symmetry. If it depends on a few "
+            "The target is any function of x, so nothing is known about its symmetry. If it depends on a few "
             "directions alone, say so: wf.multi_index(fn, k, directions)."
         )
     if math.isinf(law.d):
@@ -112,7 +111,7 @@ def _directions(target: Any, d: int) -> np.ndarray:
 
 
 def _rows(vectors: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of the span of the rows; the rows themselves where they are one."""
+    """An orthonormal basis of the span of the rows; the rows themselves where they form one."""
     size = np.linalg.norm(vectors, axis=1)
     vectors = vectors[size > _SAME * size.max(initial=1e-300)]
     if len(vectors) == 0:
@@ -146,13 +145,13 @@ def _eigenspaces(law: AbstractLaw) -> list[tuple[Array | None, int]]:
     squares = [_matrix(root, d) for root in roots]
     weights = np.random.default_rng(0).uniform(1, 2, len(squares))
     _, basis = np.linalg.eigh(sum(w * s for w, s in zip(weights, squares, strict=True)))
-    seen = [basis.T @ s @ basis for s in squares]
-    off = max(np.abs(s - np.diag(np.diag(s))).max() / np.abs(s).max() for s in seen)
+    rotated = [basis.T @ s @ basis for s in squares]
+    off = max(np.abs(s - np.diag(np.diag(s))).max() / np.abs(s).max() for s in rotated)
     if off > _SAME:
         raise NoSymmetryError(
             "The covariances of the components have no common eigenvectors, so no symmetry is shared by all."
         )
-    groups = _groups(np.stack([np.sqrt(np.maximum(np.diag(s), 0)) for s in seen]))
+    groups = _groups(np.stack([np.sqrt(np.maximum(np.diag(s), 0)) for s in rotated]))
     return [(_cast((basis * mask) @ basis.T), int(mask.sum())) for mask in groups]
 
 
@@ -220,5 +219,5 @@ def _cuts(target: AbstractTarget | None) -> tuple[float, ...]:
         return ()
     slopes = np.asarray(target.w, float)[:, 0]
     shifts = np.zeros(len(slopes)) if target.b is None else np.asarray(target.b, float)
-    found = [(kink - b) / w for kink in target.link.kinks for w, b in zip(slopes, shifts, strict=True) if w]
-    return tuple(sorted({float(c) for c in found}))
+    cuts = [(kink - b) / w for kink in target.link.kinks for w, b in zip(slopes, shifts, strict=True) if w]
+    return tuple(sorted({float(c) for c in cuts}))

@@ -1,5 +1,6 @@
 """Data sets from files with named columns: CSV, NPZ, Parquet."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from .._checks import nearest
+from .._checks import path as check_path
 from .columns import classes, filled, kept, missing_in, numbers, quoted, told_missing
 from .laws import Dataset
 from .table_files import Columns, Table, read_table
@@ -46,6 +48,9 @@ def read_dataset(
       out, or "mean", which puts the mean of its column in place of a missing feature (rows without a label
       or weight are left out). `dataset.notes` tells what was done.
 
+    A file whose numbers would take more than 2 GB of memory is refused before it is unpacked; the environment
+    variable `WIDEFLOW_MAX_MEMORY` (such as 8GB) allows more.
+
     >>> np.savez("flats.npz", rooms=[2, 3], area=[50, 80], price=[1.0, 1.5])
     >>> data = wf.read_dataset("flats.npz", target="price")
     >>> data.d, data.y
@@ -55,7 +60,7 @@ def read_dataset(
         raise ValueError(
             f"missing must be one of {words} or None, got {missing!r}.{nearest(str(missing), words)}"
         )
-    path = Path(file)
+    path = check_path("read_dataset(file)", file)
     table = read_table(path)
     roles = _roles(path, table.columns, features, target, weights)
     table, notes = _complete(path, table, roles, missing)
@@ -80,10 +85,12 @@ def _roles(
     masses = _expanded(path, columns, [] if weights is None else [weights])
     if len(masses) > 1:
         raise ValueError(f"weights must be one column of {path}, got {', '.join(masses)}.")
-    taken = labels + masses
+    taken = {*labels, *masses}
     names = _expanded(path, columns, features) if features else [c for c in columns if c not in taken]
     if not names:
-        raise ValueError(f"{path} has no column beside {', '.join(taken)}: there is nothing to learn from.")
+        raise ValueError(
+            f"{path} has no column beside {', '.join(labels + masses)}: there is nothing to learn from."
+        )
     both = [name for name in names if name in taken]
     if both:
         raise ValueError(f"The column {both[0]!r} of {path} is both a feature and a target or weight.")
@@ -149,9 +156,9 @@ def _expanded(path: Path, columns: Columns, names: Sequence[str]) -> list[str]:
         else:
             known = ", ".join(list(columns)[:20]) + (", …" if len(columns) > 20 else "")
             raise ValueError(f"{path} has no column {name!r}; it has {known}.{nearest(name, columns)}")
-    twice = [name for name in expanded if expanded.count(name) > 1]
-    if twice:
-        raise ValueError(f"The column {twice[0]!r} of {path} is named twice.")
+    (name, count), *_ = Counter(expanded).most_common(1) or [("", 0)]
+    if count > 1:
+        raise ValueError(f"The column {name!r} of {path} is named twice.")
     return expanded
 
 

@@ -141,13 +141,15 @@ def teacher(w, a=None, b=None, link="relu", **options) -> Ridges:
     Array([-1.], dtype=float64)"""
     w = finite("teacher(w)", w)
     if w.ndim != 2 or 0 in w.shape:
-        raise ValueError(f"teacher(w) must have shape (k, d), one neuron a row, got {w.shape}.")
+        raise ValueError(f"teacher(w) must have shape (k, d), one neuron per row, got {w.shape}.")
     k = w.shape[0]
     a = np.full(k, 1 / k) if a is None else finite("teacher(a)", a)
     b = None if b is None else finite("teacher(b)", b)
     if a.shape != (k,) or (b is not None and b.shape != (k,)):
-        given = f"{a.shape} and {None if b is None else b.shape}"
-        raise ValueError(f"teacher(a) and teacher(b) must have shape ({k},), as w has {k} rows, got {given}.")
+        shapes = f"{a.shape} and {None if b is None else b.shape}"
+        raise ValueError(
+            f"teacher(a) and teacher(b) must have shape ({k},), as w has {k} rows, got {shapes}."
+        )
     bias = None if b is None else _cast(b)
     return Ridges(activation(link, **options), _cast(a), _cast(w), bias)
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..figures import COLOURS, DASHES, line, panels, save
+from ..figures import COLOURS, DASHES, line, panels
 from ..notebook import html
 from ..run import Run
+from ..store.pictures import save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +23,7 @@ class Comparison:
 
     def gap(self, name: str) -> np.ndarray:
         """|R(t) − R_first(t)| at the times of the run `name`, the first interpolated in time: (T,), or (T, r)
-        for a run with r replicas. Of a first run with replicas it is the mean over them that is compared."""
+        for a run with r replicas. If the first run has replicas, their mean is the reference."""
         first = next(iter(self.runs.values()))
         run = self.runs[name]
         risk, reference = np.asarray(run["risk"], float), np.asarray(first["risk"], float)
@@ -46,7 +47,7 @@ class Comparison:
         return head, rows
 
     def table(self) -> str:
-        """One line a run, in Markdown: status, width, end, risk, largest gap to the first."""
+        """One line per run, in Markdown: status, width, end, risk, largest gap to the first."""
         head, rows = self._rows()
         widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
         line = lambda row: "| " + " | ".join(v.ljust(w) for v, w in zip(row, widths, strict=True)) + " |"
@@ -59,10 +60,10 @@ class Comparison:
         names = list(self.runs)
         with panels(2 if len(names) > 1 else 1) as (figure, axes):
             for i, (name, run) in enumerate(self.runs.items()):
-                look = {"color": COLOURS[i % len(COLOURS)], "ls": DASHES[i % len(DASHES)]}
-                line(axes[0], run.t, run["risk"], label=name, **look)
+                style = {"color": COLOURS[i % len(COLOURS)], "ls": DASHES[i % len(DASHES)]}
+                line(axes[0], run.t, run["risk"], label=name, **style)
                 if i:
-                    line(axes[1], run.t, self.gap(name), label=name, **look)
+                    line(axes[1], run.t, self.gap(name), label=name, **style)
             axes[0].set(xlabel="time t", ylabel="risk R", yscale="log")
             axes[0].legend()
             if len(names) > 1:

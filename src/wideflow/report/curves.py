@@ -68,7 +68,7 @@ def gaps(shown: Shown) -> list[Drawing]:
         _legend(axes, len(others))
     caption = (
         "Distance of each risk to that of the infinite-width limit, mean over seeds; networks at another "
-        "scale than the limit's are there for contrast."
+        "scale than the limit's are shown for contrast."
     )
     return [Drawing("Risk", "gap-to-limit", figure, "Gap in risk to the limit against time.", caption)]
 
@@ -101,7 +101,7 @@ def energies(shown: Shown) -> list[Drawing]:
 
 
 def _free_energy(group: Group) -> str | None:
-    """The observation that F is: recorded, estimated, or R_λ where there is no noise."""
+    """The observation that holds F: recorded, estimated, or R_λ where there is no noise."""
     names = ("free_energy", "free_energy_estimate", *(() if group.case.noisy else ("energy",)))
     return next((name for name in names if group.has(name)), None)
 
@@ -131,7 +131,7 @@ def movements(shown: Shown) -> list[Drawing]:
 
 
 def features(shown: Shown) -> list[Drawing]:
-    """The distribution of one coordinate of the neurons over time, one panel a group."""
+    """The distribution of one coordinate of the neurons over time, one panel per group."""
     groups, label = shown.ready, shown.feature
     chosen = pictured([g for g in groups if g.whole and g.has("feature")])
     if not chosen:
@@ -150,14 +150,14 @@ def features(shown: Shown) -> list[Drawing]:
             one.set(xlabel="time t", ylabel=label if one is axes[0] else "")
             one.grid(False)
     caption = (
-        f"Distribution over the neurons of {label} as time goes on (each time's density over its largest "
+        f"Distribution over the neurons of {label} over time (each time's density over its largest "
         "value; yellow is dense). In a lazy network it does not change; where features are learned it does."
     )
     return [Drawing("Neurons", "features", figure, f"Density of {label} against time.", caption)]
 
 
 def _grid(features: list[np.ndarray]) -> np.ndarray:
-    """Places that all values lie between, with a margin, also where there is one value alone."""
+    """Places around all values, with a margin, even where there is only one value."""
     values = np.concatenate([feature.ravel() for feature in features])
     low, high = np.quantile(values[np.isfinite(values)], [0.002, 0.998])
     length = (high - low) or 2 * abs(high) or 2.0
@@ -166,7 +166,8 @@ def _grid(features: list[np.ndarray]) -> np.ndarray:
 
 
 def _density(values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """The density of values at places; of values that coincide it is as narrow as the places are apart."""
+    """The density of values at places; for values that coincide it is as narrow as the spacing of the
+    places."""
     apart = at[1] - at[0]
     narrow = np.ptp(values) < apart
     return gaussian_sum(values, at, width=float(apart) if narrow else None)
@@ -181,7 +182,7 @@ def pictured(groups: list[Group]) -> list[Group]:
         if key not in widest or (case.width or 0) >= (widest[key].case.width or 0):
             widest[key] = group
     chosen = list(widest.values())
-    if len(chosen) > _MOST_PANELS:  # the ends of a sweep tell most
+    if len(chosen) > _MOST_PANELS:  # the ends of a sweep say most
         places = np.unique(np.linspace(0, len(chosen) - 1, _MOST_PANELS).round().astype(int))
         chosen = [chosen[i] for i in places]
     return chosen
@@ -192,12 +193,12 @@ def _lines(axes: "Axes", groups: list[Group], name: str, styles: Data | None = N
     for group in groups:
         t, values = group.times(), group.values(name)
         values = np.where(np.isfinite(values), values, np.nan)  # F is infinite where neurons coincide
-        look, middle = styles[group.name], values.mean(axis=0)
-        axes.plot(t, middle, label=group.name, **look)
+        style, middle = styles[group.name], values.mean(axis=0)
+        axes.plot(t, middle, label=group.name, **style)
         if len(values) > 1:
             spread = values.std(axis=0, ddof=1)
             lower = np.maximum(middle - spread, middle * 1e-2) if name == "risk" else middle - spread
-            axes.fill_between(t, lower, middle + spread, color=look["color"], alpha=0.18, lw=0)
+            axes.fill_between(t, lower, middle + spread, color=style["color"], alpha=0.18, lw=0)
 
 
 def _legend(axes: "Axes", count: int) -> None:

@@ -18,7 +18,7 @@ _PANELS = 4  # times that are drawn
 
 
 def densities(shown: Shown) -> list[Drawing]:
-    """One figure a group that moves a density, in those coordinates of clouds that it has."""
+    """One figure per group that moves a density, in those coordinates of clouds that it has."""
     chosen = pictured([group for group in shown.groups if group.whole and group.has("density")])
     return [_drawing(group, i, shown.cloud) for i, group in enumerate(chosen)]
 
@@ -39,7 +39,7 @@ def _drawing(group: Group, i: int, names: tuple[str, ...]) -> Drawing:
 
 
 def _curves(run: Run, edges: list[np.ndarray], names: tuple[str, ...], at: np.ndarray) -> "Figure":
-    """On the line: one curve a time, darker as it goes on."""
+    """On the line: one curve per time, darker as time goes on."""
     with panels(1, width=7.0, height=3.4) as (figure, (axes,)):
         for j, k in enumerate(at):
             height = np.asarray(run["density"][k], float) / np.diff(edges[0])
@@ -51,7 +51,7 @@ def _curves(run: Run, edges: list[np.ndarray], names: tuple[str, ...], at: np.nd
 
 
 def _maps(run: Run, edges: list[np.ndarray], names: tuple[str, ...], at: np.ndarray) -> "Figure":
-    """In the plane: one map a time, all with one scale of colours."""
+    """In the plane: one map per time, all with one scale of colours."""
     cell = np.outer(np.diff(edges[0]), np.diff(edges[1]))
     heights = [np.asarray(run["density"][k], float) / cell for k in at]
     most = max(float(h.max()) for h in heights)

@@ -16,5 +16,5 @@ FIGURES: dict[str, Maker] = {
 
 
 def drawings(shown: Shown) -> list[Drawing]:
-    """All figures that there is data for."""
+    """All figures for which there are data."""
     return [drawing for make in FIGURES.values() for drawing in make(shown)]

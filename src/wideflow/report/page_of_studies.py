@@ -20,7 +20,7 @@ _MOST = 12  # curves that one figure can hold
 
 
 def side_by_side(studies: list[Finished]) -> list[Data]:
-    """End results of all studies, a row a group."""
+    """End results of all studies, one row per group."""
     kept = (
         "name",
         "scaling",
@@ -85,8 +85,8 @@ def _figure(studies: list[Finished]) -> "Figure":
         ]
     with panels(1, width=8.6, height=4.8) as (figure, (axes,)):
         for i, (name, group) in enumerate(curves[:_MOST]):
-            look = {"color": COLOURS[i % len(COLOURS)], "ls": DASHES[(i // len(COLOURS)) % len(DASHES)]}
-            axes.plot(group.times(), np.mean(group.values("risk"), axis=0), label=name, **look)
+            style = {"color": COLOURS[i % len(COLOURS)], "ls": DASHES[(i // len(COLOURS)) % len(DASHES)]}
+            axes.plot(group.times(), np.mean(group.values("risk"), axis=0), label=name, **style)
         axes.set(xlabel="time t", ylabel="risk R", yscale="log")
         legend_above(axes, columns=2)
     return figure

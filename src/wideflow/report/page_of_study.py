@@ -4,7 +4,7 @@ import numpy as np
 from markupsafe import Markup
 
 from .._data import Data
-from ..figures import narrow_svg, save, svg
+from ..figures import narrow_svg, svg
 from ..page.document import Section, document
 from ..page.numbers import estimate, plus_minus, short
 from ..page.parts import bullets, code, equation, fold, join, paragraph, picture, table, verdict
@@ -12,6 +12,7 @@ from ..page.player import Cloud, player
 from ..references import REFERENCES
 from ..spec.writing import written
 from ..store.folder import write_text
+from ..store.pictures import save
 from ..study.groups import Group, grouped
 from ..study.study import Finished
 from ..verdicts import QUESTIONS
@@ -62,7 +63,7 @@ def page(done: Finished, groups: list[Group], drawn: list[Drawing]) -> str:
         Section("Neurons", join(*_neurons(done, groups), *pick("Neurons"))),
         *[Section(name, join(*pick(name))) for name in others],
         Section("Results", _tables(results)),
-        Section("What was run", _what(done)),
+        Section("What was run", _setup(done)),
         Section("Methods and sources", bullets([REFERENCES[key] for key in results["sources"]])),
         Section("Provenance", _provenance(done)),
     ]
@@ -81,19 +82,30 @@ def _picture(one: Drawing) -> Markup:
 def _verdict(results: Data) -> list[Markup]:
     """The question of the study, the sentence that answers it, and the runs behind it."""
     points = results["details"]
-    asked = paragraph(QUESTIONS[results["question"]])
-    return [asked, verdict(results["verdict"]), *([bullets(points)] if points else [])]
+    question = paragraph(QUESTIONS[results["question"]])
+    return [question, verdict(results["verdict"]), *([bullets(points)] if points else [])]
 
 
 def _troubles(results: Data) -> list[Markup]:
+    parts: list[Markup] = []
     bad = [run for run in results["runs"] if run["status"] != "ok"]
-    if not bad:
-        return []
-    lines = [f"**{run['label']}** {run['status']}: {run['message']}" for run in bad]
-    return [paragraph("Not all runs came to their end; no verdict is given on these:"), bullets(lines)]
+    if bad:
+        lines = [f"**{run['label']}** {run['status']}: {run['message']}" for run in bad]
+        parts += [
+            paragraph("Not all runs reached their end; there is no verdict on these:"),
+            bullets(lines),
+        ]
+    warned: dict[str, list[str]] = {}
+    for run in results["runs"]:
+        for text in run["warnings"]:
+            warned.setdefault(text, []).append(run["label"])
+    if warned:
+        lines = [f"**{', '.join(labels)}**: {text}" for text, labels in warned.items()]
+        parts += [paragraph("The library warned of this while it ran:"), bullets(lines)]
+    return parts
 
 
-def _what(done: Finished) -> Markup:
+def _setup(done: Finished) -> Markup:
     study, spec = done.study, done.study.spec
     parts = [paragraph("The problem:"), equation(words.law(study))]
     parts += [paragraph(note) for note in words.data_notes(study)]
@@ -108,13 +120,13 @@ def _what(done: Finished) -> Markup:
     parts.append(paragraph(f"{words.start(spec)} E over x was taken by: {'; '.join(ways)}."))
     rows, deep = [], spec.start.kind != "particles"
     for i, method in enumerate(spec.dynamics):
-        mine = [case for case in study.cases if case.where == str(i)]
-        sizes = list(dict.fromkeys(case.width for case in mine))
-        scaling = list(dict.fromkeys(case.scaling for case in mine))
-        formula, said = words.method(mine[0], sizes, scaling, getattr(method, "seeds", 1), deep)
+        own = [case for case in study.cases if case.where == str(i)]
+        sizes = list(dict.fromkeys(case.width for case in own))
+        scaling = list(dict.fromkeys(case.scaling for case in own))
+        formula, sentence = words.method(own[0], sizes, scaling, getattr(method, "seeds", 1), deep)
         if method.start is not None:
-            said += f"; at time 0 {words.start_law(spec, method.start)}"
-        rows.append([method.called, equation(formula), said])
+            sentence += f"; at time 0 {words.start_law(spec, method.start)}"
+        rows.append([method.called, equation(formula), sentence])
     parts.append(table(["dynamics", "equation", "in words"], rows))
     parts.append(
         paragraph(
@@ -140,22 +152,25 @@ def _neurons(done: Finished, groups: list[Group]) -> list[Markup]:
         run = group.shown[0]
         cloud = np.asarray(run["cloud"], float)
         clouds.append(Cloud(group.name, run.t, cloud[..., 0], cloud[..., 1], cloud[..., 2]))
-    told = (
+    caption = (
         f"Each point is a neuron, drawn at {_label(pair[0])} and {_label(pair[1])}, coloured by its output "
         "weight. Press play, or move the slider."
     )
     x_label, y_label = map(_label, pair)
-    return [paragraph(told), player(clouds, x_label=x_label, y_label=y_label, colour_label="output weight a")]
+    return [
+        paragraph(caption),
+        player(clouds, x_label=x_label, y_label=y_label, colour_label="output weight a"),
+    ]
 
 
 def _tables(results: Data) -> Markup:
-    """What each group came to, and how far it is from the limits."""
+    """How each group ended, and how far it is from the limits."""
     groups = results["groups"]
     rows = []
     for group in groups:
         width = "∞" if group["width"] is None else str(group["width"])
-        told = group["verdict"] or ("frozen kernel" if group["linearised"] else "–")
-        ended = told if group["status"] == "ok" else group["status"]
+        verdict = group["verdict"] or ("frozen kernel" if group["linearised"] else "–")
+        ended = verdict if group["status"] == "ok" else group["status"]
         numbers = [estimate(group[key]) for key in _ENDS.values()]
         rows.append([group["name"], group["scaling"], width, *numbers, ended])
     caption = "Means over seeds ± one standard error (none where there is a single seed)."

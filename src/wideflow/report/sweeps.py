@@ -29,15 +29,17 @@ def widths(shown: Shown) -> list[Drawing]:
         if len(rows) < _FEWEST or not np.isclose(limit.case.alpha, members[0].case.alpha):
             continue
         n, gap, error = (np.array(column, float) for column in zip(*rows, strict=True))
-        pooled = gap * np.sqrt(np.mean((error / gap) ** 2))  # a few seeds know their own spread too badly
+        pooled = gap * np.sqrt(
+            np.mean((error / gap) ** 2)
+        )  # a few seeds estimate their own spread too poorly
         slope = fit_slope(n, gap, pooled)
         with panels(1, width=6.0, height=3.8) as (figure, (axes,)):
             power_law(axes, n, gap, pooled, slope, ("width n (log)", "rms of f − f of the limit (log)"))
         caption = (
             f"Distance at the end between the functions of “{members[0].case.method.called}” and of "
             f"the limit, against the width: a power law n^({slope.value:.2f} ± {slope.error:.2f}), errors "
-            "pooled. Chance alone gives −½; with steps of finite size a part remains that the width does not "
-            "take away."
+            "pooled. Chance alone gives −½; with steps of finite size a part remains that no width "
+            "removes."
         )
         return [Drawing("Risk", "widths", figure, "Gap to the limit against width, logarithmic.", caption)]
     return []

@@ -27,7 +27,7 @@ def phi(spec: Activation) -> str:
 
 
 def _value(value: object) -> str:
-    """An option as it stands in a formula or a sentence."""
+    """An option as it appears in a formula or a sentence."""
     if value is None or isinstance(value, bool):
         return ""
     if isinstance(value, Activation):
@@ -62,11 +62,11 @@ def data_notes(study: Study) -> list[str]:
 
 def target(spec: Spec) -> str | None:
     """f* in LaTeX, None where the law brings labels."""
-    given: Any = spec.problem.target
-    if given is None:
+    target: Any = spec.problem.target
+    if target is None:
         return None
     noise = f" + {short(spec.problem.noise)} z" if spec.problem.noise else ""
-    return TARGETS[given.kind].typeset(dict(given), _value, noise=noise)
+    return TARGETS[target.kind].typeset(dict(target), _value, noise=noise)
 
 
 def model(spec: Spec) -> str:
@@ -92,8 +92,8 @@ def loss(spec: Spec) -> str:
         else ""
     )
     extra += f" + {short(spec.risk.path_norm)} \\int |a||w| d\\rho" if spec.risk.path_norm else ""
-    given = spec.problem.loss
-    return f"R = {LOSSES[given.name].typeset(given.options(), _value)}{extra}"
+    loss = spec.problem.loss
+    return f"R = {LOSSES[loss.name].typeset(loss.options(), _value)}{extra}"
 
 
 def start(spec: Spec) -> str:
@@ -102,24 +102,24 @@ def start(spec: Spec) -> str:
         return "Weights are independent Gaussians, scaled by the parametrisation."
     own = [method.start is not None for method in spec.dynamics]
     if all(own):
-        return "At time 0 neurons are independent, of a law that each dynamics has for itself (see below)."
-    but = ", unless said otherwise below" if any(own) else ""
+        return "At time 0 neurons are independent, with a law of its own for each dynamics (see below)."
+    but = ", unless stated otherwise below" if any(own) else ""
     return f"At time 0 neurons are independent{but}: {start_law(spec, spec.start)}."
 
 
-def start_law(spec: Spec, given: Any) -> str:
+def start_law(spec: Spec, start: Any) -> str:
     """The law of neurons of a start."""
     names = {"a": "output weights a", "w": "weights w", "b": "biases b"}
     parts = []
     for name, words in names.items():
-        value = getattr(given, name)
+        value = getattr(start, name)
         if name == "a" and spec.problem.neuron.output == "unit":
             continue
         if name == "b" and not spec.problem.neuron.bias:
             continue
         parts.append(f"{words} ~ {_marginal(name, value)}")
     mirrored = (
-        "; each neuron comes twice, with a and −a, so that f = 0 at the start" if given.mirrored else ""
+        "; each neuron comes twice, with a and −a, so that f = 0 at the start" if start.mirrored else ""
     )
     return ", ".join(parts) + mirrored
 
@@ -142,38 +142,38 @@ def method(
     case: Case, widths: list[int | None], scalings: list[str], seeds: int, deep: bool = False
 ) -> tuple[str, str]:
     """(equation, sentence) of one entry of the dynamics; `deep` for networks with layers W_l at rates c_l."""
-    word, given = case.method.word, case.method.options()
-    equation, words = _equation(word, given, deep), word.called
+    word, options = case.method.word, case.method.options()
+    equation, words = _equation(word, options, deep), word.called
     frozen = case.linearised and not word.frozen
     if frozen:
         equation = _LINEARISED
-    if given.get("beta") == math.inf and word.noise:
+    if options.get("beta") == math.inf and word.noise:
         equation, words = functools.reduce(_without, word.noise, equation), word.cold or words
-    told = []
+    details = []
     finite = [n for n in widths if n is not None]
     if finite:
-        told.append(f"n = {', '.join(map(str, finite))}")
+        details.append(f"n = {', '.join(map(str, finite))}")
     if case.method.box is not None:
-        told.append(f"{case.neurons} cells")
-    told.append(", ".join(scalings))
-    shown = [option for option in word.options if option.symbol and given[option.name] is not None]
-    told += [_told(option, given[option.name]) for option in shown]
+        details.append(f"{case.neurons} cells")
+    details.append(", ".join(scalings))
+    shown = [option for option in word.options if option.symbol and options[option.name] is not None]
+    details += [_option(option, options[option.name]) for option in shown]
     if seeds > 1:
-        told.append(f"{seeds} seeds")
+        details.append(f"{seeds} seeds")
     if frozen:
         words += ", of the network linearised at its start (its kernel is frozen)"
-    return equation, f"{words}; {', '.join(told)}"
+    return equation, f"{words}; {', '.join(details)}"
 
 
-def _equation(word: Method, given: Data, deep: bool) -> str:
-    return word.deep if deep and word.deep else word.typeset(given, _value)
+def _equation(word: Method, options: Data, deep: bool) -> str:
+    return word.deep if deep and word.deep else word.typeset(options, _value)
 
 
 def _without(equation: str, term: str) -> str:
     return equation.replace(term, "").strip()
 
 
-def _told(option: Option, beta: Any) -> str:
+def _option(option: Option, beta: Any) -> str:
     """The value of an option, or how it changes in time."""
     if not isinstance(beta, Annealing):
         return f"{option.symbol} = {_value(beta)}"

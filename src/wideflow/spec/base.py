@@ -25,7 +25,7 @@ Count = Annotated[int, Field(ge=1)]
 
 @dataclass(frozen=True)
 class Said:
-    """How a message says what is allowed, where the type alone does not tell."""
+    """How messages word what is allowed, where the type alone does not say it."""
 
     text: str
 
@@ -44,7 +44,7 @@ Dimension = Annotated[
 
 
 class Part(BaseModel):
-    """A table of a spec. Keys that it does not know are errors; numbers are not made of strings."""
+    """A table of a spec. Unknown keys are errors, and strings are not converted to numbers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -63,15 +63,15 @@ class Short(Part):
     def __get_pydantic_json_schema__(cls, core: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         table = handler.resolve_ref_schema(handler(core))
         short = handler.resolve_ref_schema(table["properties"][cls.short])
-        # what is short for a table that may itself be short, and not that table written out
+        # the short form of a table that may itself be short, not that table written out
         short = short["anyOf"][0] if "anyOf" in short else short
         return {"anyOf": [short, table]}
 
 
 def misplaced(field: str, message: str) -> ValidationError:
     """The error of one field, for a validator of the whole table to raise."""
-    said = PydanticCustomError("value_error", "{error}", {"error": message})
-    return ValidationError.from_exception_data("table", [{"type": said, "loc": (field,), "input": None}])
+    error = PydanticCustomError("value_error", "{error}", {"error": message})
+    return ValidationError.from_exception_data("table", [{"type": error, "loc": (field,), "input": None}])
 
 
 def _listed(value: object) -> Any:

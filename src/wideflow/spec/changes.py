@@ -1,8 +1,8 @@
 """Changes of a spec from the command line: `--set problem.x.d=20`.
 
-A field is named as errors name it (see `paths`). The value is read as TOML; what is no TOML is text, so
+A field is named as errors name it (see `paths`). The value is read as TOML; what is not TOML is text, so
 that `start.kind=mlp` needs no quotes. `dynamics.*.seeds=5` changes every element that has such a field.
-Tables that are not there yet are made; a table in its short form, `neuron = "erf"`, is written out where a
+Missing tables are created; a table in its short form, `neuron = "erf"`, is written out where a
 change reaches inside it.
 """
 
@@ -20,8 +20,11 @@ from .forms import Form
 from .paths import Path, called, dotted, parsed
 from .study import Spec
 from .suggestions import nearest
-from .words import shown
+from .words import shortened, shown
 
+_LONGEST = 2**17  # letters of a change: what a command line can hold
+_NEAR = 1000  # names that are looked through for a misspelt one
+_LISTED = 10  # names that are listed
 _CHANGE = re.compile(r"""((?:[^="']|"(?:[^"\\]|\\.)*"|'[^']*')*)=(.*)""", re.DOTALL)
 
 
@@ -38,7 +41,7 @@ class UnclearError(ValueError):
 
 
 def changed(data: Data, changes: Iterable[str]) -> Data:
-    """`data` with all `changes` (`key=value`) made, the later on top of the earlier."""
+    """`data` with all `changes` (`key=value`) made, later ones on top of earlier ones."""
     data = copy.deepcopy(data)
     for text in changes:
         apply(data, text)
@@ -47,6 +50,8 @@ def changed(data: Data, changes: Iterable[str]) -> Data:
 
 def apply(data: Data, text: str) -> Change:
     """Make one change in place. Raises `UnclearError` where the field cannot be found."""
+    if len(text) > _LONGEST:
+        raise UnclearError(f"a change of more than {_LONGEST:,} letters: write it into the file")
     match = _CHANGE.fullmatch(text)
     if match is None:
         raise UnclearError("a change is key=value, such as problem.x.d=20")
@@ -55,13 +60,13 @@ def apply(data: Data, text: str) -> Change:
     if parts is None:
         raise UnclearError(f"{shown(name)} names no field; write it as in dynamics.sgd.step=0.01")
     if not raw:
-        raise UnclearError(f"nothing after =; write a value, or {name}='\"\"' for an empty text")
+        raise UnclearError(f"nothing after =; write a value, or {shortened(name)}='\"\"' for an empty text")
     paths = _put(data, forms.whole(Spec), parts, read_value(raw), ())
-    return Change(f"--set {text.strip()}", tuple(paths))
+    return Change(f"--set {shortened(text.strip())}", tuple(paths))
 
 
 def read_value(raw: str) -> Any:
-    """A value as TOML, or as text if it is no TOML."""
+    """A value as TOML, or as text if it is not TOML."""
     try:
         read = tomllib.loads(f"value = {raw}")
     except (ValueError, RecursionError):  # a ValueError too for a number of thousands of digits
@@ -70,12 +75,12 @@ def read_value(raw: str) -> Any:
 
 
 def located(where: str, data: object) -> Path:
-    """The place of `data` that a name means; parts that are not there stand as they are."""
+    """The place of `data` that a name means; parts that do not exist are kept as they are."""
     path: list[str | int] = []
     for part in parsed(where) or [where]:
         if isinstance(data, list):
-            found = _elements(data, part)
-            key: str | int = found[0] if found else int(part) if part.isdecimal() else part
+            matches = _elements(data, part)
+            key: str | int = matches[0] if matches else int(part) if part.isdecimal() else part
             data = data[key] if isinstance(key, int) and key < len(data) else None
         else:
             key = part
@@ -117,14 +122,16 @@ def _keys(
         return [(head, forms.of(table, head) if table is not None and head in table.model_fields else None)]
     item = form.item if form is not None else None
     if head == "*":
-        found = [i for i, element in enumerate(node) if not rest or _has(item, element, rest[0])]
-        if not found:
-            raise UnclearError(f"no element of {dotted(path)} has {rest[0] if rest else 'a value'!r}")
+        indices = [i for i, element in enumerate(node) if not rest or _has(item, element, rest[0])]
+        if not indices:
+            raise UnclearError(
+                f"no element of {dotted(path)} has {shortened(rest[0]) if rest else 'a value'!r}"
+            )
     else:
-        found = _elements(node, head)
-    if len(found) != 1 and head != "*":
-        raise UnclearError(_not_one(node, head, found, path))
-    return [(i, item) for i in found]
+        indices = _elements(node, head)
+    if len(indices) != 1 and head != "*":
+        raise UnclearError(_not_one(node, head, indices, path))
+    return [(i, item) for i in indices]
 
 
 def _has(item: Form | None, element: object, key: str) -> bool:
@@ -139,15 +146,17 @@ def _elements(node: list, name: str) -> list[int]:
     return [i for i, element in enumerate(node) if called(element) == name]
 
 
-def _not_one(node: list, name: str, found: list[int], path: Path) -> str:
+def _not_one(node: list, name: str, matches: list[int], path: Path) -> str:
     where, names = dotted(path), [called(element) for element in node]
-    if found:
-        which = " or ".join(f"{where}.{i}" for i in found)
-        return f"{len(found)} elements of {where} are called {name!r}; write {which}"
+    if matches:
+        which = " or ".join(f"{where}.{i}" for i in matches[:_LISTED])
+        which += " or …" if matches[_LISTED:] else ""
+        return f"{len(matches)} elements of {where} are called {shortened(name)!r}; write {which}"
     known = [str(n) if n is not None else str(i) for i, n in enumerate(names)]
-    near = nearest(name, known)
+    near = nearest(name, known[:_NEAR])
     hint = f"did you mean {near!r}? " if near else ""
-    return f"no element of {where} is called {name!r}; {hint}There are: {', '.join(known) or 'none'}"
+    listed = ", ".join(map(shortened, known[:_LISTED])) + (", …" if known[_LISTED:] else "")
+    return f"no element of {where} is called {shortened(name)!r}; {hint}There are: {listed or 'none'}"
 
 
 def _opened(old: object, form: Form | None, key: str, path: Path) -> Any:
@@ -160,5 +169,5 @@ def _opened(old: object, form: Form | None, key: str, path: Path) -> Any:
     if form is not None and form.tables:
         return {form.short: old} if form.short is not None and old is not None else {}
     if form is not None:
-        raise UnclearError(f"{dotted(path)} holds no table, so that there is no {key!r} in it")
+        raise UnclearError(f"{dotted(path)} is not a table, so there is no {shortened(key)!r} in it")
     return {}

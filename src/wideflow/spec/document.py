@@ -9,6 +9,7 @@ from .changes import Change, located
 from .errors import Mistake, SpecError
 from .lines import lines_of
 from .paths import Path, dotted
+from .words import shortened
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Document:
     def mistake(self, where: str | Path, message: str) -> Mistake:
         """A mistake at a field, named as errors name it or by its place in the data."""
         path = located(where, self.data) if isinstance(where, str) else where
-        name = where if isinstance(where, str) else dotted(where, self.data)
+        name = shortened(where if isinstance(where, str) else dotted(where, self.data))
         origin = self._origin(path)
         if isinstance(origin, Change):
             return Mistake(name, None, message, origin.said)

@@ -1,6 +1,7 @@
 """The dynamics: each method with its widths, scales, steps and seeds. Their own options are rows of
 `vocabulary.methods`; here is what every entry of a kind has."""
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -16,6 +17,8 @@ Scale = Positive | Literal["sqrt(n)"]
 ParametrisationName = Literal["mup", "ntk", "standard", "mean_field", "naive", "compromise"]
 
 WIDTH = 300  # neurons where no width is given
+MOST_RUNS = 10_000  # of a study, over all its entries with their widths, scales and seeds
+_RUNS = Field(min_length=1, max_length=MOST_RUNS)
 
 
 class Exponents(Part):
@@ -58,10 +61,10 @@ class Method(Part):
 
     @property
     def word(self) -> Word:
-        """What is known of the method."""
-        found = METHODS[self.method]
-        assert isinstance(found, Word)
-        return found
+        """What is known about the method."""
+        word = METHODS[self.method]
+        assert isinstance(word, Word)
+        return word
 
     @property
     def box(self) -> Grid | None:
@@ -79,6 +82,18 @@ class Method(Part):
         """How many independent starts."""
         return getattr(self, "seeds", 1)
 
+    @property
+    def axes(self) -> dict[str, int]:
+        """How many values each field has that makes several runs of an entry."""
+        fields = {name: getattr(self, name, None) for name in ("alpha", "parametrisation")}
+        several = {name: len(value) for name, value in fields.items() if isinstance(value, list)}
+        return {"width": len(self.widths), "seeds": self.repeats} | several
+
+    @property
+    def runs(self) -> int:
+        """How many runs it stands for: one for each width, scale and seed."""
+        return math.prod(self.axes.values())
+
     def options(self) -> Data:
         """The options of the method itself, as they were given."""
         return {option.name: getattr(self, option.name) for option in self.word.options}
@@ -87,11 +102,11 @@ class Method(Part):
 class Trained(Method):
     """What every method has that moves a network of finite width."""
 
-    width: Annotated[list[Count], Listed, Field(min_length=1)] = Field([WIDTH], description="n, or several")
-    alpha: Annotated[list[Scale], Listed, Field(min_length=1)] | None = Field(
+    width: Annotated[list[Count], Listed, _RUNS] = Field([WIDTH], description="n, or several")
+    alpha: Annotated[list[Scale], Listed, _RUNS] | None = Field(
         None, description='scale α of the output, or several; "sqrt(n)" is the NTK scale. 1 by default'
     )
-    parametrisation: Annotated[list[Scaling], Listed, Field(min_length=1)] | None = Field(
+    parametrisation: Annotated[list[Scaling], Listed, _RUNS] | None = Field(
         None, description="scaling with n by name or by exponents, in place of α; or several"
     )
     seeds: Count = Field(1, description="how many independent starts, for error bars")
@@ -101,8 +116,8 @@ class Trained(Method):
 class Neurons(Method):
     """What every method has that moves neurons and knows no deeper network."""
 
-    width: Annotated[list[Count], Listed, Field(min_length=1)] = Field([WIDTH], description="n, or several")
-    alpha: Annotated[list[Scale], Listed, Field(min_length=1)] | None = Field(
+    width: Annotated[list[Count], Listed, _RUNS] = Field([WIDTH], description="n, or several")
+    alpha: Annotated[list[Scale], Listed, _RUNS] | None = Field(
         None, description='scale α of the output, or several; "sqrt(n)" is the NTK scale. 1 by default'
     )
     seeds: Count = Field(1, description="how many independent starts, for error bars")
@@ -112,7 +127,7 @@ class Density(Method):
     """What every method has that moves a density."""
 
     grid: Grid = Field(description="the cells of the density")
-    alpha: Annotated[list[Positive], Listed, Field(min_length=1)] | None = Field(
+    alpha: Annotated[list[Positive], Listed, _RUNS] | None = Field(
         None, description="scale α of the output, or several; 1 by default"
     )
 
@@ -121,10 +136,10 @@ class Measure(Method):
     """What every method has that moves neurons, or a density where it is given a grid."""
 
     grid: Grid | None = Field(None, description="the cells of a density; without it, neurons are moved")
-    width: Annotated[list[Count], Listed, Field(min_length=1)] | None = Field(
+    width: Annotated[list[Count], Listed, _RUNS] | None = Field(
         None, description=f"n, or several; without a grid {WIDTH} by default"
     )
-    alpha: Annotated[list[Scale], Listed, Field(min_length=1)] | None = Field(
+    alpha: Annotated[list[Scale], Listed, _RUNS] | None = Field(
         None, description='scale α of the output, or several; "sqrt(n)" is the NTK scale. 1 by default'
     )
     seeds: Count = Field(1, description="how many independent starts, for error bars")

@@ -24,6 +24,7 @@ class Form:
     item: "Form | None" = None
     listed: bool = False
     description: str = ""
+    most: int | None = None  # elements of a list
 
     @cached_property
     def adapter(self) -> TypeAdapter:
@@ -41,6 +42,10 @@ class Form:
         """The value of the tag of each table."""
         return {} if self.tag is None else {tag_value(table, self.tag): table for table in self.tables}
 
+    def is_too_long(self, value: list) -> bool:
+        """Whether a list has more elements than may stand here."""
+        return self.most is not None and len(value) > self.most
+
     def default(self) -> type[Part] | None:
         """The table that is meant where the tag is left out."""
         if self.tag is None:
@@ -53,8 +58,8 @@ class Form:
             return None
         if self.tag is None or self.tag not in value:
             return self.default()
-        given = value[self.tag]
-        return self.tags().get(given) if isinstance(given, str) else None
+        tag = value[self.tag]
+        return self.tags().get(tag) if isinstance(tag, str) else None
 
 
 def tag_value(table: type[Part], tag: str) -> str:
@@ -78,19 +83,20 @@ def whole(table: type[Part]) -> Form:
 
 def _form(annotation: object, description: str) -> Form:
     tables: list[type[Part]] = []
-    lists: list[tuple[Any, bool]] = []
+    lists: list[tuple[Any, tuple]] = []
     for kind, metadata in branches(annotation):
         if isinstance(kind, type) and issubclass(kind, Part):
             tables.append(kind)
         elif get_origin(kind) is list:
-            lists.append((get_args(kind)[0], Listed in metadata))
+            lists.append((get_args(kind)[0], metadata))
     return Form(
         annotation=annotation,
         tables=tuple(tables),
         tag=_tag(tables) if len(tables) > 1 else None,
         item=_form(lists[0][0], description) if len(lists) == 1 else None,
-        listed=len(lists) == 1 and lists[0][1],
+        listed=len(lists) == 1 and Listed in lists[0][1],
         description=description,
+        most=limit(lists[0][1], "max_length") if len(lists) == 1 else None,
     )
 
 
@@ -102,6 +108,11 @@ def branches(annotation: object, metadata: tuple = ()) -> list[tuple[Any, tuple]
     if get_origin(annotation) in (Union, UnionType):
         return [branch for kind in get_args(annotation) for branch in branches(kind, metadata)]
     return [] if annotation is NoneType else [(annotation, metadata)]
+
+
+def limit(metadata: tuple, name: str) -> Any:
+    """The bound of this name (`ge`, `max_length`, …) among what was annotated; None if there is none."""
+    return next((getattr(m, name) for m in metadata if getattr(m, name, None) is not None), None)
 
 
 def flat(metadata: Iterable) -> list:

@@ -42,8 +42,8 @@ def named_table(title: str, doc: str, meaning: str, words: Vocabulary, types: di
     fields: Data = {"name": (one_of(words), Field(description=meaning))}
     for word in words.values():
         for option in word.options:
-            told = f"{word.name}: {option.meaning}"
-            fields[option.name] = (types[option.kind] | None, Field(None, description=told))
+            description = f"{word.name}: {option.meaning}"
+            fields[option.name] = (types[option.kind] | None, Field(None, description=description))
     return create_model(title, __base__=Named, __doc__=doc, __module__=__name__, **fields)
 
 

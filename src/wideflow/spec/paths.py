@@ -48,7 +48,7 @@ def _quoted(key: str) -> str:
 
 
 def parsed(text: str) -> list[str] | None:
-    """The parts of a name, or None if it is none: `a."b c".0` and `a.'b c'[0]` alike."""
+    """The parts of a name, or None if it is not one: `a."b c".0` and `a.'b c'[0]` alike."""
     parts, position = [], 0
     while position < len(text):
         match = _PART.match(text, position)

@@ -1,13 +1,13 @@
 """The problem: law of x, target, neuron, loss."""
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ..vocabulary.laws import LAWS
 from ..vocabulary.losses import LOSSES
 from ..vocabulary.targets import TARGETS
-from .base import Count, NotNegative, Part, Short
+from .base import Count, NotNegative, Part, Said, Short
 from .kinds import TYPES, Activation, Named, named_table
 from .tables import tables, union
 
@@ -15,11 +15,17 @@ LAW_TABLES = tables(LAWS, "law", "the law of x, or of (x, y)", "X", __name__)
 TARGET_TABLES = tables(TARGETS, "kind", "what y is", "Target", __name__)
 
 
+def _of_a_file(name: str) -> str:
+    if "\0" in name:
+        raise ValueError("no file has a NUL in its name")
+    return name
+
+
 class DatasetX(Part):
     """Rows of a file, with named columns."""
 
     law: Literal["dataset"] = Field(description="the law of (x, y)")
-    file: str = Field(
+    file: Annotated[str, AfterValidator(_of_a_file), Said("the name of a file in quotes")] = Field(
         min_length=1, description="a .csv, .npz or .parquet file; relative to the folder of this file"
     )
     features: list[str] | None = Field(

@@ -4,20 +4,27 @@ import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import ValidationError
 
 from .._data import Data
 from . import changes as _changes
 from .changes import Change
-from .checking import mistakes
+from .checking import Finding, mistakes
 from .document import Document
-from .errors import Mistake, SpecError
+from .errors import MOST, Mistake, SpecError
 from .paths import Path
 from .study import Spec
+from .words import shortened
 
 _PLACE = re.compile(r"^(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.DOTALL)
 _DEEPEST = 32
+LARGEST = 2**20  # letters of a spec, or bytes
+_HINTED = 120  # letters of a line that a hint may quote
+_PARTS = 100  # of a dotted key
+_NAME = r"""(?:(?<![\w-])[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_DOTTED = re.compile(rf"{_NAME}(?:[ \t]*+\.[ \t]*+{_NAME}){{{_PARTS}}}")
 # what 64 bits hold, as TOML promises no more
 _LARGEST = 2**63
 
@@ -45,19 +52,20 @@ def load(
     text: str | bytes, source: str = "spec.toml", changes: Sequence[str] = (), seed: int | None = None
 ) -> Loaded:
     """Like `read`, and knows the line of every field."""
-    text = _decoded(text, source)
-    data = _parsed(text, source)
+    text = _decoded(_sized(text, source), source)
+    data = parsed(text, source)
     made, failed = _made(data, changes, seed)
     document = Document(source, text, data, made)
-    found = [document.mistake(path, message) for path, message in _wrong(data)]
-    if found or failed:
-        raise SpecError([*failed, *found])
+    wrong = _wrong(data)
+    if wrong or failed:
+        told = [document.mistake(path, message()) for path, message in wrong[:MOST]]
+        raise SpecError([*failed, *told], more=len(wrong) - len(told))
     return Loaded(Spec.model_validate(data), document)
 
 
-def _wrong(data: Data) -> list[tuple[Path, str]]:
+def _wrong(data: Data) -> list[Finding]:
     """All that is wrong with the data."""
-    extreme = _extremes(data, ())
+    extreme: list[Finding] = [(path, partial(str, message)) for path, message in _extremes(data, ())]
     if extreme:
         return extreme
     try:
@@ -65,7 +73,7 @@ def _wrong(data: Data) -> list[tuple[Path, str]]:
     except ValidationError as error:
         found = mistakes(data)
         # what the model refuses is never taken for right, even should the walk not see why
-        return found or [((), str(entry["msg"])) for entry in error.errors(include_url=False)]
+        return found or [((), partial(str, entry["msg"])) for entry in error.errors(include_url=False)]
     return []
 
 
@@ -82,6 +90,14 @@ def _extremes(value: object, path: Path) -> list[tuple[Path, str]]:
     return []
 
 
+def _sized(text: str | bytes, source: str) -> str | bytes:
+    """The text, if it is one that a person may have written."""
+    if len(text) > LARGEST:
+        message = f"more than {LARGEST:,} letters: a spec is short, and data go into a file of their own"
+        raise SpecError([Mistake("", None, f'{message} (x = {{ law = "dataset", file = … }})', source)])
+    return text
+
+
 def _decoded(text: str | bytes, source: str) -> str:
     """Text without the mark that some editors put first; lines end with a newline alone."""
     try:
@@ -93,7 +109,11 @@ def _decoded(text: str | bytes, source: str) -> str:
     return read.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
-def _parsed(text: str, source: str) -> Data:
+def parsed(text: str, source: str) -> Data:
+    """TOML as data; a `SpecError` where it is none."""
+    if deep := _DOTTED.search(text):  # the parser takes the square of the number of parts
+        line = text.count("\n", 0, deep.start()) + 1
+        raise SpecError([Mistake("", line, f"nested too deeply: a key of more than {_PARTS} parts", source)])
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -112,7 +132,7 @@ def _syntax(error: ValueError, text: str, source: str) -> Mistake:
     line = int(match[2]) if match[2] else text.count("\n") + 1
     column = f" in column {match[3]}" if match[3] else " at the end of the file"
     lines = text.split("\n")
-    hint = _hint(match[1], lines[line - 1] if line <= len(lines) else "")
+    hint = _hint(match[1], lines[line - 1][:_HINTED] if line <= len(lines) else "")
     return Mistake("", line, f"no valid TOML: {match[1]}{column}{hint}", source)
 
 
@@ -143,7 +163,8 @@ def _made(data: Data, changes: Sequence[str], seed: int | None) -> tuple[list[Ch
             made.append(_changes.apply(data, text))
         except (_changes.UnclearError, RecursionError) as error:
             said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-            failed.append(Mistake(text.split("=")[0].strip(), None, said, f"--set {text.strip()}"))
+            where = shortened(text.split("=")[0].strip())
+            failed.append(Mistake(where, None, said, f"--set {shortened(text.strip())}"))
     if seed is not None:
         data["seed"] = seed
         made.append(Change(f"--seed {seed}", (("seed",),)))

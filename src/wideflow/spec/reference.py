@@ -23,7 +23,7 @@ _HEAD = """# Every field of a spec
 A spec is one TOML file. `wideflow show SPEC` prints it with all defaults filled in; `--set table.key=value`
 reaches every field below (`dynamics.NAME.key` for one of the dynamics, `dynamics.*.key` for all). An editor
 that reads JSON schemas completes it: `wideflow show --schema` prints the schema, and the first line of a file
-may tell where it lies: `#:schema schema.json`.
+may say where it is: `#:schema schema.json`.
 
 Time is t = kη after k steps of size η. Start and noise of seed i are those of `jax.random.key(seed + i)`.
 """
@@ -31,11 +31,11 @@ Time is t = kη after k steps of size η. Start and noise of seed i are those of
 
 def text() -> str:
     """The page."""
-    seen: dict[type[Part], str] = {}
+    written: dict[type[Part], str] = {}
     parts = [_HEAD]
     for place in places():
-        if place.table not in seen:
-            seen[place.table] = place.name
+        if place.table not in written:
+            written[place.table] = place.name
             parts.append(_section(place))
     parts += [_words(title, words) for title, words in _WORDS.items()]
     parts.append(_papers())
@@ -96,15 +96,15 @@ def _title(place: Place) -> str:
 
 
 def _default(field: object) -> str:
-    made = field.get_default(call_default_factory=True)  # type: ignore[attr-defined]
-    if field.is_required() or made is PydanticUndefined:  # type: ignore[attr-defined]
+    default = field.get_default(call_default_factory=True)  # type: ignore[attr-defined]
+    if field.is_required() or default is PydanticUndefined:  # type: ignore[attr-defined]
         return "**must be given**"
-    if made is None:
+    if default is None:
         return "–"
-    if isinstance(made, Part):
-        short = getattr(type(made), "short", None)
-        return f"`{shown(getattr(made, short))}`" if short else "its own defaults"
-    return f"`{shown(made)}`"
+    if isinstance(default, Part):
+        short = getattr(type(default), "short", None)
+        return f"`{shown(getattr(default, short))}`" if short else "its own defaults"
+    return f"`{shown(default)}`"
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python -m wideflow.spec.schema
 
 writes it to `schema.json` beside this file. It holds what the typed model holds, short forms included, but
-not what goes between keys; `read` has the last word.
+not the conditions between keys; `read` has the last word.
 """
 
 import json
@@ -20,7 +20,7 @@ FILE = Path(__file__).with_name("schema.json")
 
 
 class _Generator(GenerateJsonSchema):
-    """Knows that one element may stand for a list of it."""
+    """Knows that one element may stand for a list with it alone."""
 
     def function_before_schema(self, schema: Any) -> JsonSchemaValue:
         inner = super().function_before_schema(schema)
@@ -32,8 +32,8 @@ class _Generator(GenerateJsonSchema):
 
 def schema() -> Data:
     """The schema as data."""
-    made = Spec.model_json_schema(schema_generator=_Generator)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_tidy(made)}
+    generated = Spec.model_json_schema(schema_generator=_Generator)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_tidy(generated)}
 
 
 def text() -> str:
@@ -42,19 +42,19 @@ def text() -> str:
 
 
 def _tidy(value: object) -> Any:
-    """Without null, which TOML has not, and without titles that only repeat the key."""
+    """Without null, which TOML does not have, and without titles that only repeat the key."""
     if isinstance(value, list):
         return [_tidy(entry) for entry in value if entry != {"type": "null"}]
     if not isinstance(value, dict):
         return value
-    kept = {key: _tidy(entry) for key, entry in value.items() if not _said(key, entry)}
+    kept = {key: _tidy(entry) for key, entry in value.items() if not _redundant(key, entry)}
     options = kept.get("anyOf")
     if isinstance(options, list) and len(options) == 1 and not kept.keys() & options[0].keys():
         kept = {**{key: entry for key, entry in kept.items() if key != "anyOf"}, **options[0]}
     return kept
 
 
-def _said(key: str, entry: object) -> bool:
+def _redundant(key: str, entry: object) -> bool:
     return (key == "title" and isinstance(entry, str)) or (key == "default" and entry is None)
 
 

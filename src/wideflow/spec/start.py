@@ -14,8 +14,8 @@ MARGINAL_TABLES = tables(MARGINALS, "law", "the law of each coordinate", "Law", 
 
 def _which(value: object) -> str | None:
     if isinstance(value, dict):
-        given = value.get("law")
-        return given if isinstance(given, str) else "normal"
+        law = value.get("law")
+        return law if isinstance(law, str) else "normal"
     return getattr(value, "law", "number")
 
 
@@ -74,8 +74,8 @@ class CNNStart(Part):
 
 
 def _kind(value: object) -> str:
-    given = value.get("kind", "particles") if isinstance(value, dict) else getattr(value, "kind", "particles")
-    return given if isinstance(given, str) else "particles"
+    kind = value.get("kind", "particles") if isinstance(value, dict) else getattr(value, "kind", "particles")
+    return kind if isinstance(kind, str) else "particles"
 
 
 Start = Annotated[

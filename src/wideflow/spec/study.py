@@ -1,5 +1,6 @@
 """The whole of a spec."""
 
+from collections import Counter
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
@@ -40,8 +41,8 @@ class Auto(Part):
 
 
 def _way(value: object) -> str:
-    given = value.get("way", "auto") if isinstance(value, dict) else getattr(value, "way", "auto")
-    return given if isinstance(given, str) else "auto"
+    way = value.get("way", "auto") if isinstance(value, dict) else getattr(value, "way", "auto")
+    return way if isinstance(way, str) else "auto"
 
 
 Expectation = Annotated[
@@ -73,14 +74,14 @@ class Times(Part):
     )
     first: Positive | None = Field(None, description="log: the first time after 0; end/1000 by default")
     at: list[Annotated[Number, Field(ge=0)]] | None = Field(
-        None, min_length=1, description="the times themselves"
+        None, min_length=1, max_length=100_000, description="the times themselves"
     )
 
     @model_validator(mode="after")
     def _one_way(self) -> "Times":
         if (self.end is None) == (self.at is None):
-            given = "both" if self.at is not None else "neither"
-            raise ValueError(f"needs either end or at, got {given}; try end = 10.0")
+            which = "both" if self.at is not None else "neither"
+            raise ValueError(f"needs either end or at, got {which}; try end = 10.0")
         if self.at is not None and any(b <= a for a, b in zip(self.at, self.at[1:], strict=False)):
             raise ValueError("at must increase strictly")
         if self.first is not None and (self.spacing != "log" or self.end is None or self.first >= self.end):
@@ -124,14 +125,14 @@ class Spec(Part):
     start: Start = Field(default_factory=ParticlesStart, description="where training starts")
     risk: Risk = Field(default_factory=Risk, description="how the risk is taken, and penalties")
     times: Times = Field(description="when to look")
-    dynamics: list[Dynamics] = Field(min_length=1, description="what to run")
+    dynamics: list[Dynamics] = Field(min_length=1, max_length=1000, description="what to run")
     observe: Observe = Field(default_factory=Observe, description="what to look at")
 
     @field_validator("dynamics")
     @classmethod
     def _named_once(cls, dynamics: list[Dynamics]) -> list[Dynamics]:
-        names = [method.name or method.method for method in dynamics]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        names = Counter(method.name or method.method for method in dynamics)
+        twice = sorted(name for name, times in names.items() if times > 1)
         if twice:
             raise ValueError(f'two dynamics are called {twice[0]!r}: give each a name = "…" of its own')
         return dynamics

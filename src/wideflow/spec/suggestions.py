@@ -21,10 +21,10 @@ def distance(a: str, b: str) -> int:
     return row[-1]
 
 
-def nearest(given: str, known: Iterable[str], used: Collection[str] = ()) -> str | None:
+def nearest(text: str, known: Iterable[str], used: Collection[str] = ()) -> str | None:
     """The word of `known` that was meant by `given`, or None if none is near: at most a third of the letters
     may be wrong, and one always. Capitals and - for _ do not count."""
-    plain = _plain(given)
+    plain = _plain(text)
     allowed = max(1, len(plain) // 3)
     ranked = sorted(
         (distance(plain, other), word in used, -_common(plain, other), place, word)

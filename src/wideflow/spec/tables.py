@@ -1,4 +1,4 @@
-"""Tables of a spec made from rows of the vocabulary: one a word, told apart by a tag."""
+"""Tables of a spec made from rows of the vocabulary: one per word, told apart by a tag."""
 
 from typing import Annotated, Any, Literal, Union
 
@@ -39,5 +39,5 @@ def field(option: Option) -> tuple[Any, Any]:
 
 
 def union(listed: dict[str, type[Part]], tag: str, *others: type[Part]) -> Any:
-    """The type of a value that is one of these tables, and says which by its tag."""
+    """The type of a value that is one of these tables, as its tag says."""
     return Annotated[Union[(*listed.values(), *others)], Field(discriminator=tag)]

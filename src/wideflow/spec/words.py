@@ -2,22 +2,22 @@
 
 import datetime
 import json
-from typing import Any, Literal, get_args, get_origin
+from typing import Literal, get_args, get_origin
 
 from .base import Listed, Part, Said
-from .forms import Form, branches, of, tag_value
+from .forms import Form, branches, limit, of, tag_value
 
 _LONGEST = 60
 
 
 def allowed(form: Form) -> str:
     """What may stand there."""
-    said = [_kind(kind, metadata) for kind, metadata in branches(form.annotation) if not _is_table(kind)]
+    kinds = [_kind(kind, metadata) for kind, metadata in branches(form.annotation) if not _is_table(kind)]
     inner = form
     while inner.short is not None:
         inner = of(inner.tables[0], inner.short)
-    said += [_kind(kind, metadata) for kind, metadata in branches(inner.annotation) if inner is not form]
-    return " or ".join([*said, *([_tables(form)] if form.tables else [])])
+    kinds += [_kind(kind, metadata) for kind, metadata in branches(inner.annotation) if inner is not form]
+    return " or ".join([*kinds, *([_tables(form)] if form.tables else [])])
 
 
 def choices(form: Form) -> list[str]:
@@ -40,7 +40,13 @@ def shown(value: object) -> str:
         return "a huge whole number"
     if isinstance(value, datetime.date | datetime.time):
         return f"the date {value.isoformat()}"
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+    if isinstance(value, str):
+        return shortened(json.dumps(value[: 2 * _LONGEST], ensure_ascii=False))
+    return shortened(repr(value))
+
+
+def shortened(text: str) -> str:
+    """As much of a text as a message quotes."""
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 
@@ -63,9 +69,9 @@ def _tables(form: Form) -> str:
 
 
 def _kind(kind: object, metadata: tuple, many: bool = False) -> str:
-    said = next((m.text for m in metadata if isinstance(m, Said)), None)
-    if said is not None:
-        return said
+    wording = next((m.text for m in metadata if isinstance(m, Said)), None)
+    if wording is not None:
+        return wording
     if get_origin(kind) is Literal:
         words = [json.dumps(word, ensure_ascii=False) for word in get_args(kind)]
         return words[0] if len(words) == 1 else "one of " + ", ".join(words)
@@ -74,17 +80,17 @@ def _kind(kind: object, metadata: tuple, many: bool = False) -> str:
     if kind is bool:
         return "true or false"
     if kind is str:
-        most = _limit(metadata, "max_length")
+        most = limit(metadata, "max_length")
         return ("texts" if many else "text") + " in quotes" + (f" of at most {most} letters" if most else "")
     return _number(kind, metadata, many)
 
 
 def _number(kind: object, metadata: tuple, many: bool) -> str:
     signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
-    limits = {name: _limit(metadata, name) for name in signs}
-    range_ = " and ".join(f"{signs[name]} {limit}" for name, limit in limits.items() if limit is not None)
+    limits = {name: limit(metadata, name) for name in signs}
+    range_ = " and ".join(f"{signs[name]} {bound}" for name, bound in limits.items() if bound is not None)
     bounded = limits["le"] is not None or limits["lt"] is not None
-    infinite = kind is float and not bounded and _limit(metadata, "allow_inf_nan") is not False
+    infinite = kind is float and not bounded and limit(metadata, "allow_inf_nan") is not False
     noun = ("whole " if kind is int else "") + ("numbers" if many else "number")
     return f"{noun if many else 'a ' + noun} {range_}".strip() + (" or inf" if infinite else "")
 
@@ -92,16 +98,14 @@ def _number(kind: object, metadata: tuple, many: bool) -> str:
 def _list_of(item: object, metadata: tuple, many: bool) -> str:
     if Listed in metadata:
         one = " or ".join("a table" if _is_table(k) else _kind(k, m) for k, m in branches(item))
-        return f"{one}, or a list of such"
+        most = limit(metadata, "max_length")
+        return f"{one}, or a list of " + (f"at most {most} such" if most and most > 3 else "such")
     inside = " or ".join("tables" if _is_table(k) else _kind(k, m, True) for k, m in branches(item))
     inside = "tables" if inside.startswith("tables") else inside
-    least, most = _limit(metadata, "min_length"), _limit(metadata, "max_length")
+    least, most = limit(metadata, "min_length"), limit(metadata, "max_length")
     size = f" {least}" if least == most and least else f" at least {least}" if least and least > 1 else ""
+    size += f" at most {most}" if most and least != most and most > 3 else ""
     return ("lists of" if many else "a list of") + f"{size} {inside}"
-
-
-def _limit(metadata: tuple, name: str) -> Any:
-    return next((getattr(m, name) for m in metadata if getattr(m, name, None) is not None), None)
 
 
 def _or(words: list[str]) -> str:

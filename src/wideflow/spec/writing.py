@@ -4,12 +4,12 @@ from typing import Any
 
 from .study import Spec
 
-# what says of which kind a table is, and hence comes first in it
+# the keys that say which kind a table is come first in it
 _FIRST = ("law", "kind", "way", "method", "name")
 
 
 def written(spec: Spec) -> str:
-    """The text that `read` makes the same spec of; what is left to the library (None) is left out."""
+    """The text from which `read` makes the same spec; what is left to the library (None) is left out."""
     import tomli_w
 
     return tomli_w.dumps(_ordered(spec.model_dump(exclude_none=True)))

@@ -12,7 +12,7 @@ from jaxtyping import Array
 from ..problems.nodes import Nodes
 
 # Measured on two cores with 2 MB of cache each: a hidden layer of about 8 MB keeps both matrix
-# products busy; long rows want more rows a chunk, to pay for adding up an (n, d) velocity.
+# products busy; long rows need more rows per chunk, to pay for adding up an (n, d) velocity.
 _HIDDEN, _MOST_HIDDEN = 2**23, 2**26
 _ROWS, _LONG_ROWS, _MOST_ROWS = 64, 512, 1024
 NEURONS = 8192  # a block of neurons, where even _ROWS rows of all of them are too much
@@ -28,7 +28,7 @@ def chunk_rows(m: int, n: int, d: int, dtype: DTypeLike) -> int:
 
 
 def is_wide(n: int, dtype: DTypeLike) -> bool:
-    """Whether so many neurons must be taken in blocks."""
+    """Whether this many neurons must be taken in blocks."""
     return n * _ROWS * jnp.dtype(dtype).itemsize > _MOST_HIDDEN
 
 

@@ -102,7 +102,7 @@ class Family:
     @property
     def outputs(self) -> int:
         outputs = self.layers[-1].outputs
-        assert outputs is not None  # as __post_init__ has seen
+        assert outputs is not None  # as __post_init__ has checked
         return outputs
 
     @property
@@ -177,11 +177,11 @@ class Family:
         )
         sds, parts = self.deviations(parametrisation, n), []
         for i, shape in enumerate(shapes):
-            of_w, of_b = jax.random.split(jax.random.fold_in(check_key("key", key), i))
-            w = sds[i] * jax.random.normal(of_w, shape, dtype)
+            key_w, key_b = jax.random.split(jax.random.fold_in(check_key("key", key), i))
+            w = sds[i] * jax.random.normal(key_w, shape, dtype)
             b = None
             if self.bias is not None:
-                b = self.bias * parametrisation.bias_sd(i, n) * jax.random.normal(of_b, shape[-1:], dtype)
+                b = self.bias * parametrisation.bias_sd(i, n) * jax.random.normal(key_b, shape[-1:], dtype)
             parts.append(Weights(w.astype(dtype), b if b is None else b.astype(dtype)))
         return Network(tuple(parts), self, n, parametrisation, alpha=alpha, centred=centred)
 
@@ -191,12 +191,12 @@ class Family:
             "bias": self.bias is not None,
             "input_scale": self.input_scale != "start",
         }
-        more = "".join(f", {name}={getattr(self, name)!r}" for name, shown in changed.items() if shown)
-        return f"Family({'×'.join(map(str, self.inputs))} → {' → '.join(map(str, self.layers))}{more})"
+        options = "".join(f", {name}={getattr(self, name)!r}" for name, shown in changed.items() if shown)
+        return f"Family({'×'.join(map(str, self.inputs))} → {' → '.join(map(str, self.layers))}{options})"
 
 
 def _deep(name: str, depth: int) -> int:
-    """`depth`, if a network of so many layers can be compiled: the programs grow with each of them."""
+    """`depth`, if a network of this many layers can be compiled: programs grow with each of them."""
     if count(name, depth) > _DEEPEST:
         raise ValueError(f"{name} must be a whole number from 1 to {_DEEPEST}, got {depth}.")
     return int(depth)

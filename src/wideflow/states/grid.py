@@ -40,9 +40,11 @@ class GridDensity(AbstractMeasure):
 
     def __init__(self, mass, low, high, *, neuron, alpha=1.0):
         if not isinstance(neuron, AbstractNeuron):
-            raise ValueError(f'GridDensity(neuron) must be such as wf.Neuron("erf"), got {neuron!r}.')
-        given = mass if isinstance(mass, jax.Array) else finite("GridDensity(mass)", mass)
-        mass = jnp.asarray(given, jnp.result_type(given, float))
+            raise ValueError(
+                f'GridDensity(neuron) must be a neuron such as wf.Neuron("erf"), got {neuron!r}.'
+            )
+        values = mass if isinstance(mass, jax.Array) else finite("GridDensity(mass)", mass)
+        mass = jnp.asarray(values, jnp.result_type(values, float))
         low, high = box(low, high, mass.ndim)
         fewest = neuron.size(1)
         if not 1 <= mass.ndim <= MOST_AXES or min(mass.shape) < 2 or mass.ndim < fewest:
@@ -154,7 +156,7 @@ class GridDensity(AbstractMeasure):
         return self.weights @ self.theta
 
     def covariance(self) -> Float[Array, "D D"]:
-        """Covariance of θ, with the h²/12 that θ varies within a cell."""
+        """Covariance of θ, with the h²/12 by which θ varies within a cell."""
         centred = self.theta - self.mean()
         return (centred.T * self.weights) @ centred + jnp.diag(self.widths**2) / 12
 
@@ -174,7 +176,7 @@ class GridDensity(AbstractMeasure):
         return jnp.sum(self.mass, axis=others) / self.widths[i]
 
     def with_mass(self, mass: Array) -> "GridDensity":
-        """The same grid with other masses; nothing is checked anew."""
+        """The same grid with other masses; nothing is checked again."""
         return self._with(mass=mass)
 
     def boundary_mass(self) -> Float[Array, ""]:

@@ -30,7 +30,7 @@ def on_grid(
     neuron: AbstractNeuron | None = None,
     alpha: float | None = None,
 ) -> GridDensity:
-    """`source` as a density on so many cells between the corners `low` and `high` (numbers or one for each
+    """`source` as a density on `cells` cells between the corners `low` and `high` (numbers or one for each
     axis): a `wf.Law` by its distribution functions, exactly; `wf.Particles` as a histogram; or a function
     ρ(θ) of one θ ∈ R^D (any factor; it needs `neuron`), integrated over each cell by Gauss nodes. What lies
     outside the box is left out, with a warning, and the rest divided by its sum.
@@ -38,7 +38,7 @@ def on_grid(
     >>> rho = wf.on_grid(wf.init(line, theta=1.0), -6.0, 6.0, cells=16)
     >>> rho.weights.shape, float(rho.weights.sum().round(12))
     ((16,), 1.0)"""
-    given = getattr(source, "neuron", None) if neuron is None else neuron
+    neuron = getattr(source, "neuron", None) if neuron is None else neuron
     D = getattr(source, "D", None) or max(np.size(low), np.size(high), np.size(cells))
     if not isinstance(D, int) or D > MOST_AXES:
         raise ValueError(
@@ -71,7 +71,7 @@ def on_grid(
             stacklevel=2,
         )
     alpha = getattr(source, "alpha", 1.0) if alpha is None else alpha
-    return GridDensity(mass / total, low, high, neuron=given, alpha=alpha)
+    return GridDensity(mass / total, low, high, neuron=neuron, alpha=alpha)
 
 
 def _of_law(law: Law, edges: list[np.ndarray]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A function of a kernel: what training with a frozen kernel makes of its start."""
+"""A function of a kernel: what training with a frozen kernel leads to."""
 
 from collections.abc import Callable
 
@@ -41,9 +41,11 @@ class KernelFunction(AbstractState):
         self.outputs = count("KernelFunction(outputs)", outputs)
         if start is not None and not callable(start):
             raise ValueError(f"KernelFunction(start) must be a function of rows x, got {start!r}.")
-        rows = lambda given: None if given is None else len(given)
+        rows = lambda array: None if array is None else len(array)
         if rows(x) != rows(coefficients):
-            raise ValueError("KernelFunction(x, coefficients) must be given together, a row for a row.")
+            raise ValueError(
+                "KernelFunction(x, coefficients) must be given together, with equally many rows."
+            )
         self.start, self.x, self.coefficients = start, x, coefficients
 
     def __call__(self, x: Float[Array, "m d"]) -> Array:

@@ -64,6 +64,9 @@ class Linearisation(AbstractTrainable):
     def at_position(self, theta):
         return self.with_parts(jax.tree.map(lambda p, p0: p - p0, theta, self.at.parts))
 
+    def preactivations(self, x):
+        return self.at.preactivations(x)
+
     def vjp(self, x, signal):
         return self.at.vjp(x, signal)
 
@@ -95,7 +98,7 @@ def linearised(state: AbstractTrainable) -> Linearisation:
 
 
 def _rebuilt(parts: PyTree, at: AbstractTrainable) -> Linearisation:
-    """As it was stored; the displacement has the shapes of what it is one of."""
+    """As it was stored; the displacement must have the shapes of the parts."""
     shapes = lambda tree: jax.tree.map(jnp.shape, tree)
     if shapes(parts) != shapes(must_be("at", at, AbstractTrainable).parts):
         raise ValueError(

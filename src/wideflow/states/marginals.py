@@ -78,7 +78,7 @@ class Panels:
         return marginal.quantile(ndtr(z.ravel()), width), weights.ravel()
 
     def cut(self, marked: np.ndarray, parts: int) -> "Panels":
-        """Marked panels divided into so many equal parts."""
+        """Marked panels divided into `parts` equal parts each."""
         pairs = zip(self.edges[:-1], self.edges[1:], marked, strict=True)
         pieces = [np.linspace(a, b, parts + 1)[:-1] if cut else [a] for a, b, cut in pairs]
         return Panels((*(float(e) for piece in pieces for e in piece), self.edges[-1]), self.order)

@@ -43,6 +43,9 @@ class AbstractMeasure(AbstractState):
     def is_reduced(self) -> bool:
         return not self.neuron.is_flat
 
+    def preactivations(self, x):
+        return self.neuron.preactivations(self.parts, x.astype(self.dtype))
+
     @property
     @abc.abstractmethod
     def has_density(self) -> bool:
@@ -50,7 +53,7 @@ class AbstractMeasure(AbstractState):
 
     @abc.abstractmethod
     def with_weights(self, weights: Float[Array, " n"]) -> Self:
-        """The same points with other weights; nothing is checked anew."""
+        """The same points with other weights; nothing is checked again."""
 
     @abc.abstractmethod
     def log_density(self, theta: Float[Array, "k D"]) -> Float[Array, " k"]:

@@ -21,14 +21,14 @@ def neighbour_entropy(theta: np.ndarray, neighbours: int | None, equal_weights: 
             "wf.on_grid(particles, low, high, cells)."
         )
     (here, spread), (wider, _) = (_by_neighbours(theta, j) for j in (k, 2 * k))
-    # the bias grows like (k/n)^{2/D}, at an edge like (k/n)^{1/D}, by which twice as many tell it
+    # the bias grows like (k/n)^{2/D}, at an edge like (k/n)^{1/D}, so that twice as many neighbours reveal it
     bias = (wider - here) / (2 ** (1 / theta.shape[1]) - 1)
     return EntropyEstimate(here, math.hypot(spread, bias))
 
 
 def _whitened(theta: np.ndarray) -> tuple[np.ndarray, float]:
-    """The cloud with covariance I, as neighbours want it, and log det of the map back (one in a subspace: as
-    it is)."""
+    """The cloud with covariance I, as nearest neighbours need it, and log det of the map back (a cloud in a
+    subspace is left as it is)."""
     centred = theta - theta.mean(0)
     values, vectors = np.linalg.eigh(centred.T @ centred / len(theta))
     if not values[0] > 1e-12 * values[-1]:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from .._checks import count, finite, positive
 from .._typing import DType, TypeIs
 from ..parametrisations import ANY_DEPTH, Parametrisation, named
+from ..problems.activations import Activation
 from ..store.registry import assembled, must_be, recorded
 from .chunks import map_rows
 from .layers import Forward, Weights
@@ -81,12 +82,21 @@ class Network(AbstractTrainable):
 
     def trace(self, x: Array, nudges: PyTree = None) -> Trace:
         """f and all that is computed on the way, with nudges (if given) added to the output of each weight
-        layer: their derivative at 0 is the back-signal ∂f/∂h_l. All rows are held."""
+        layer: their derivative at 0 is the back-signal ∂f/∂h_l. All rows are kept in memory."""
         return _trace(self, self._rows_of(x), nudges)
 
     def features(self, x: Array) -> tuple[Array, ...]:
         """The output h_l of every hidden weight layer, (m, units) or (m, height, width, channels)."""
         return _features(self, self._rows_of(x))
+
+    def preactivations(self, x):
+        forward = _forward(self, self.parts)
+        stack: tuple[Array, ...] = (self._rows_of(x),)
+        entering: list[tuple[Activation, Array]] = []
+        for step in self.family.steps:
+            entering += [] if step.phi is None else [(step.phi, stack[-1])]
+            stack = step.pass_values(stack, forward)
+        return tuple(entering)
 
     def vjp(self, x: Array, signal: Array) -> PyTree:
         """Σ_i signal_i ∇f(x_i) times n^−c_l/α (∇F has another α)."""
@@ -103,8 +113,8 @@ class Network(AbstractTrainable):
         p, n = self.parametrisation, self.n
         pairs = [(p.rate(i, n), p.bias_rate(i, n)) for i in range(len(self.parts))]
         return tuple(
-            Weights(rate, None if part.b is None else of_bias)
-            for part, (rate, of_bias) in zip(self.parts, pairs, strict=True)
+            Weights(rate, None if part.b is None else bias_rate)
+            for part, (rate, bias_rate) in zip(self.parts, pairs, strict=True)
         )
 
     def normal(self, key: Array) -> PyTree:
@@ -130,16 +140,16 @@ class Network(AbstractTrainable):
         return 0.5 * sum(jax.tree.leaves(squares), jnp.zeros((), self.dtype))
 
     def objection(self, scale_free):
-        mine, depth = self.parametrisation, len(self.parts) - 1
-        if mine.name not in ANY_DEPTH:
+        own, depth = self.parametrisation, len(self.parts) - 1
+        if own.name not in ANY_DEPTH:
             return ""
-        rules = [named(mine.name, depth, optimiser) for optimiser in ("sgd", "adam")]
-        mine = mine.shift(0.0)  # as plain numbers
-        if mine == rules[not scale_free] and mine != rules[scale_free]:
-            wanted, has = ("adam", "sgd") if scale_free else ("sgd", "adam")
+        rules = [named(own.name, depth, optimiser) for optimiser in ("sgd", "adam")]
+        own = own.shift(0.0)  # as plain numbers
+        if own == rules[not scale_free] and own != rules[scale_free]:
+            needed, actual = ("adam", "sgd") if scale_free else ("sgd", "adam")
             return (
-                f"The rates of this network's parametrisation {mine.name!r} are those for {has}, with which "
-                f'its regime is another one. Take family.sample(…, {mine.name!r}, optimiser="{wanted}").'
+                f"The rates of this network's parametrisation {own.name!r} are those for {actual}, which "
+                f'lead to another regime. Take family.sample(…, {own.name!r}, optimiser="{needed}").'
             )
         return ""
 
@@ -160,11 +170,16 @@ class Network(AbstractTrainable):
         return x.astype(self.dtype).reshape(x.shape[0], *shape)
 
 
-def _run(network: Network, parts: PyTree, x: Array, nudges: PyTree = None) -> Trace:
-    """All layers, one after the other."""
+def _forward(network: Network, parts: PyTree, nudges: PyTree = None) -> Forward:
+    """What the weight layers ask for."""
     p, n = network.parametrisation, network.n
     biases = [p.bias_multiplier(i, n) for i in range(len(parts))]
-    forward = Forward(parts, network.multipliers(), biases, nudges)
+    return Forward(parts, network.multipliers(), biases, nudges)
+
+
+def _run(network: Network, parts: PyTree, x: Array, nudges: PyTree = None) -> Trace:
+    """All layers, one after the other."""
+    forward = _forward(network, parts, nudges)
     stack: tuple[Array, ...] = (x,)
     for step in network.family.steps:
         stack = step.pass_values(stack, forward)

@@ -40,7 +40,7 @@ class Particles(AbstractTrainable, AbstractMeasure):
 
     def __init__(self, theta, weights=None, alpha=1.0, neuron=None):
         if not isinstance(neuron, AbstractNeuron):
-            raise ValueError(f'Particles(neuron) must be such as wf.Neuron("erf"), got {neuron!r}.')
+            raise ValueError(f'Particles(neuron) must be a neuron such as wf.Neuron("erf"), got {neuron!r}.')
         theta = _floats("Particles(theta)", theta)
         if theta.ndim < 2 or theta.shape[-2] < 1:
             raise ValueError(f"Particles(theta) must have shape (n, D), n >= 1, got {theta.shape}.")
@@ -68,7 +68,7 @@ class Particles(AbstractTrainable, AbstractMeasure):
 
     @property
     def theta(self) -> Float[Array, "*r n D"]:  # type: ignore[override]
-        """The particles θ_j, one a row."""
+        """The particles θ_j, one per row."""
         return self.neuron.pack(self.parts)
 
     @property
@@ -86,7 +86,7 @@ class Particles(AbstractTrainable, AbstractMeasure):
         return self.weights.dtype
 
     def __call__(self, x: Float[Array, "m d"]) -> Array:
-        """f(x; ρ) on the rows of x, nothing of size rows × neurons held."""
+        """f(x; ρ) on the rows of x, without storing anything of size rows × neurons."""
         x = _floats("A network's input x", x).astype(self.dtype)
         if x.ndim != 2 or self.neuron.size(x.shape[1]) != self.D:
             raise ValueError(
@@ -107,9 +107,9 @@ class Particles(AbstractTrainable, AbstractMeasure):
 
     def padded(self, n: int) -> "Particles":
         """The same measure with n particles: copies of the last one that weigh 0, so that networks of several
-        widths have one shape. They move, as probes do, and move nothing."""
-        more = n - self.n
-        last = lambda v: jnp.repeat(v[..., -1:], more, axis=-1)
+        widths have one shape. They move, as probes do, but affect nothing."""
+        extra = n - self.n
+        last = lambda v: jnp.repeat(v[..., -1:], extra, axis=-1)
         parts = jax.tree.map(lambda v: jnp.concatenate([v, last(v)], axis=-1), self.parts)
         weights = jnp.concatenate([self.weights, jnp.zeros_like(last(self.weights))], axis=-1)
         return self._with(parts=parts, weights=weights)
@@ -127,7 +127,7 @@ class Particles(AbstractTrainable, AbstractMeasure):
     def tangent(self):
         """√weights_j in place of weights_j, so that K = ∫⟨∇σ*, ∇σ*⟩dρ without a division by weights."""
         moves = jax.tree.map(float, self.trained())
-        return Tangent(_mixed_by(self.neuron), (self.parts, jnp.sqrt(self.weights)), (moves, 0.0))
+        return Tangent(_weighted_sum_of(self.neuron), (self.parts, jnp.sqrt(self.weights)), (moves, 0.0))
 
     def normal(self, key):
         shape = jax.eval_shape(self.neuron.pack, self.parts).shape
@@ -149,8 +149,8 @@ class Particles(AbstractTrainable, AbstractMeasure):
     def coordinate_entropy(self, neighbours):
         if neighbours is None:
             raise ValueError(
-                f"{self.n} particles have no density, so that their entropy is -inf; exact is that of a "
-                "wf.GridDensity (wf.on_grid). For an estimate with an error bar ask for "
+                f"{self.n} particles have no density, so their entropy is -inf; that of a wf.GridDensity "
+                "(wf.on_grid) is exact. For an estimate with an error bar ask for "
                 "wf.Entropy(neighbours=4).estimate(particles)."
             )
         shape = jax.ShapeDtypeStruct((), self.dtype)
@@ -177,7 +177,7 @@ class Particles(AbstractTrainable, AbstractMeasure):
 
 
 @functools.cache
-def _mixed_by(neuron: AbstractNeuron) -> Callable[[PyTree, Array], Array]:
+def _weighted_sum_of(neuron: AbstractNeuron) -> Callable[[PyTree, Array], Array]:
     return lambda params, x: neuron.weighted_sum(params[0], x, params[1])
 
 
@@ -191,8 +191,8 @@ def _entropy(theta: Array, weights: Array, neighbours: int | None) -> EntropyEst
 
 def _floats(name: str, values: ArrayLike) -> Array:
     """`values` as a JAX array of their own float type, or the default one."""
-    given = values if isinstance(values, jax.Array) else finite(name, values)
-    return jnp.asarray(given, jnp.result_type(given, float))
+    array = values if isinstance(values, jax.Array) else finite(name, values)
+    return jnp.asarray(array, jnp.result_type(array, float))
 
 
 def _check_size(D: int, neuron: AbstractNeuron) -> None:  # noqa: N803 (theory's name)
@@ -206,14 +206,14 @@ def _check_values(theta: Array, weights: Array, alpha: Array) -> None:
     finite("Particles(theta)", theta)
     if not (np.isfinite(alpha) & (np.asarray(alpha) > 0)).all():
         raise ValueError(f"Particles(alpha) must be a number > 0, got {alpha}.")
-    given = finite("Particles(weights)", weights)
+    checked = finite("Particles(weights)", weights)
     # half the digits: every weight is rounded, and n of them are summed
-    if (given < 0).any() or not np.allclose(
-        given.sum(-1), 1.0, rtol=0, atol=np.sqrt(np.finfo(theta.dtype).eps)
+    if (checked < 0).any() or not np.allclose(
+        checked.sum(-1), 1.0, rtol=0, atol=np.sqrt(np.finfo(theta.dtype).eps)
     ):
         raise ValueError(
-            f"Particles(weights) must be >= 0 and sum to 1; the sum is {given.sum(-1)}, the "
-            f"least {given.min()}. Try weights / weights.sum()."
+            f"Particles(weights) must be >= 0 and sum to 1; the sum is {checked.sum(-1)}, the "
+            f"least {checked.min()}. Try weights / weights.sum()."
         )
 
 

@@ -24,7 +24,7 @@ class AbstractReplicable(eqx.Module):
         return [field.name for field in dataclasses.fields(self) if not field.metadata.get("static", False)]
 
     def _with(self, **fields: object) -> Self:
-        """A copy with other fields; nothing is checked anew."""
+        """A copy with other fields; nothing is checked again."""
         other = object.__new__(type(self))
         for field in dataclasses.fields(self):
             value = fields[field.name] if field.name in fields else getattr(self, field.name)
@@ -52,7 +52,7 @@ class AbstractReplicable(eqx.Module):
         return self._with(**{name: pick(value) for name, value in self.own().items()})
 
     def chosen(self, on: Array, other: Self) -> Self:
-        """These replicas where `on` (one truth value a replica) holds, those of `other` elsewhere."""
+        """These replicas where `on` (one truth value per replica) holds, those of `other` elsewhere."""
         pick = lambda a, b: jnp.where(jnp.reshape(on, on.shape + (1,) * (jnp.ndim(a) - 1)), a, b)
         both = lambda a, b: a.chosen(on, b) if isinstance(a, AbstractReplicable) else jax.tree.map(pick, a, b)
         return self._with(**{name: both(value, getattr(other, name)) for name, value in self.own().items()})

@@ -35,7 +35,7 @@ def _marginal(name: str, law: object, kind: type = Normal) -> AbstractMarginal:
 
 
 class Law(eqx.Module):
-    """A law of θ with independent parts, named by `names`, each of so many coordinates as `widths` says:
+    """A law of θ with independent parts, named by `names`, each with as many coordinates as `widths` says:
     `sample(key, n)` makes the start of a network, `nodes(order)` that of its limit.
 
     >>> rho0.sample(key, 4).n, rho0.sample(key, 4, replicas=2).theta.shape

@@ -1,4 +1,4 @@
-"""What every state answers: it predicts, and knows what it is."""
+"""The interface of every state: it predicts, and knows what it is."""
 
 import abc
 from typing import TYPE_CHECKING
@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from .replicas import AbstractReplicable
 
 if TYPE_CHECKING:
+    from ..problems.activations import Activation
     from .particles import Particles
 
 
@@ -17,6 +18,11 @@ class AbstractState(AbstractReplicable):
     @abc.abstractmethod
     def __call__(self, x: Float[Array, "m d"]) -> Array:
         """f on the rows of x: (m,) for one output, (m, outputs) for more; with replicas one each."""
+
+    def preactivations(self, x: Float[Array, "m d"]) -> "tuple[tuple[Activation, Array], ...]":
+        """Each activation, in the order in which the rows of x pass through them, with what enters it; empty
+        for a state that is not made of activations."""
+        return ()
 
     @property
     def replicas(self) -> int | None:

@@ -1,4 +1,4 @@
-"""What a state must answer to be moved by a dynamics."""
+"""What a state must define to be moved by a dynamics."""
 
 import abc
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from .state import AbstractState
 
 class Tangent(NamedTuple):
     """A function f(params, x) and rates whose Σ_p rate_p ∂_p f(x) ∂_p f(x')ᵀ is the kernel of a state. `f` is
-    the same object for the same kind of state, so that code compiled for it is found again."""
+    the same object for the same kind of state, so that code compiled for it is reused."""
 
     f: Callable[[PyTree, Array], Array]
     params: PyTree
@@ -78,7 +78,7 @@ class AbstractTrainable(AbstractState):
         return parts
 
     def confined(self, parts: PyTree, velocity: PyTree) -> PyTree:
-        """A velocity that does not leave what is allowed, at its boundary."""
+        """The velocity, changed at the boundary of what is allowed so that it does not leave it."""
         return velocity
 
     def joined(self, parts: PyTree) -> PyTree:
@@ -87,7 +87,7 @@ class AbstractTrainable(AbstractState):
 
     def with_parts(self, parts: PyTree) -> Self:
         """The same state at other parts."""
-        return self._with(parts=parts)  # nothing is checked anew: this runs in every step
+        return self._with(parts=parts)  # nothing is checked again: this runs in every step
 
     def position(self) -> PyTree:
         """θ itself, in parts; a state may keep its displacement from a start instead."""

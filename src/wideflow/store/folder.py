@@ -10,14 +10,20 @@ import fcntl
 import hashlib
 import io
 import json
+import math
 import os
 import re
+import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from .arrays import unpacked
+from .bounds import TEXT, advice, machine, memory, parsed
+from .opening import DamagedError, content
 
 MANIFEST = "manifest.json"
 # What `commit` may remove: its own files and its own temporary ones, nothing that a user put there.
@@ -27,14 +33,14 @@ _FILE = re.compile(r"[^/\\]+-[0-9a-f]{16}\.npz")
 # The hash is of the bytes as they stand, so no other JSON writer has to agree on them.
 _SEALED = re.compile(rb'\{"sha256": "([0-9a-f]{64})",\n"record": (.*)\}\n', re.DOTALL)
 
-# What a manifest has of a file: its name, its hash, and what it holds.
-# A JSON object. This file imports no other of the package, so that a child process can load it alone.
+_DTYPE = re.compile(r"[<>|][biufc](\d{1,2})")
+_A_MEMBER = 1024  # bytes around an array in its file, beside its name twice
+_UNLOCKED: set[int] = set()  # devices that have no locks, as was told
+
 Data = dict[str, Any]
+# What a manifest has of a file: its name, its hash, and what it holds.
 Entry = Data
-
-
-class DamagedError(ValueError):
-    """A file is truncated, altered or missing, or does not hold what belongs there."""
+_ENTRY = {"file", "sha256", "holds"}
 
 
 class SaveError(OSError):
@@ -63,11 +69,22 @@ def lock(folder: Path) -> Iterator[None]:
                 f"{folder} is being written by another run that is still going on. Wait for it, or "
                 "give this run a folder of its own."
             ) from None
-        except OSError:  # a file system without locks: go on without this guard
-            pass
+        except OSError as error:
+            _tell_unlocked(folder, os.fstat(descriptor).st_dev, error)
         yield
     finally:
         os.close(descriptor)
+
+
+def _tell_unlocked(folder: Path, device: int, error: OSError) -> None:
+    """A file system without locks: to go on is right, but not without a word, once for each."""
+    if device not in _UNLOCKED:
+        _UNLOCKED.add(device)
+        warnings.warn(
+            f"The file system of {folder} has no locks ({error.strerror or error}): make sure yourself that "
+            "no two processes write to one folder.",
+            stacklevel=5,
+        )
 
 
 def put(folder: Path, name: str, arrays: dict[str, np.ndarray]) -> Entry:
@@ -81,11 +98,11 @@ def put(folder: Path, name: str, arrays: dict[str, np.ndarray]) -> Entry:
                 raise TypeError(f"{name}/{key}: an array of {value.dtype} cannot be stored.")
             with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, value, allow_pickle=False)
-    content = buffer.getbuffer()
-    digest = hashlib.sha256(content).hexdigest()
+    packed = buffer.getbuffer()
+    digest = hashlib.sha256(packed).hexdigest()
     file = f"{name}-{digest[:16]}.npz"
     make(Path(folder))
-    write(Path(folder) / file, content)
+    write(Path(folder) / file, packed)
     return {"file": file, "sha256": digest, "holds": _listing(arrays)}
 
 
@@ -96,34 +113,44 @@ def _listing(arrays: dict[str, np.ndarray]) -> Data:
 
 def get(folder: Path, entry: Entry) -> dict[str, np.ndarray]:
     """The arrays of one entry, if the file is as it was written and holds what the manifest says."""
-    content = verified(folder, entry)
+    file = verified(folder, entry)
     path = Path(folder) / entry["file"]
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as data:
-            arrays = {k: data[k] for k in data.files}
-    except Exception as error:  # numpy, zipfile and zlib each raise their own
-        raise DamagedError(f"{path} does not hold plain arrays: {error}") from error
+    arrays = unpacked(file, path, len(file))
     listed, actual = entry.get("holds"), _listing(arrays)
     if listed != actual:
         listed = listed if isinstance(listed, dict) else {}
         names = [k for k in sorted({*listed, *actual}) if listed.get(k) != actual.get(k)]
-        raise DamagedError(f"{path} does not hold the arrays that the manifest lists: see {names[:5]}.")
+        raise DamagedError(f"{path} does not hold the arrays that {MANIFEST} lists: see {names[:5]}.")
     return arrays
 
 
 def verified(folder: Path, entry: Entry) -> bytes:
     """The content of one entry's file, if it has the hash in the manifest."""
     file = entry.get("file") if isinstance(entry, dict) else None
-    if not isinstance(file, str) or not _FILE.fullmatch(file) or not isinstance(entry.get("sha256"), str):
+    plain = isinstance(file, str) and _FILE.fullmatch(file) and isinstance(entry.get("sha256"), str)
+    if not isinstance(file, str) or not plain or set(entry) != _ENTRY:
         raise DamagedError(f"{Path(folder) / MANIFEST} lists {str(entry)[:80]}, which is no file of arrays.")
     path = Path(folder) / file
+    room, most = _room(entry), memory(machine())
     try:
-        content = path.read_bytes()
+        data = content(path, min(room, most), advice() if most < room else f"{MANIFEST} lists no more.")
     except FileNotFoundError:
         raise DamagedError(f"{path} is missing, though the manifest lists it.") from None
-    if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+    if hashlib.sha256(data).hexdigest() != entry["sha256"]:
         raise DamagedError(f"{path} is damaged: its content does not have the hash in the manifest.")
-    return content
+    return data
+
+
+def _room(entry: Entry) -> int:
+    """Bytes that the file of an entry can have at most, by what the manifest says it holds."""
+    holds, room = entry.get("holds"), _A_MEMBER
+    for name, listed in holds.items() if isinstance(holds, dict) else ():
+        dtype, shape = listed if isinstance(listed, list) and len(listed) == 2 else (None, None)
+        match = _DTYPE.fullmatch(dtype) if isinstance(dtype, str) else None
+        if match is None or not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
+            continue  # what is no array has no room: it is told when the arrays are compared
+        room += _A_MEMBER + 8 * len(name) + int(match[1]) * math.prod(shape)
+    return room
 
 
 def commit(folder: Path, record: Data) -> None:
@@ -142,16 +169,13 @@ def read(folder: Path) -> Data:
     """The manifest, if it is as it was written."""
     path = Path(folder) / MANIFEST
     try:
-        content = path.read_bytes()
+        text = content(path, TEXT)
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder} holds no saved run ({MANIFEST} is not there).") from None
-    sealed = _SEALED.fullmatch(content)
+    sealed = _SEALED.fullmatch(text)
     if sealed is None or hashlib.sha256(sealed[2]).hexdigest().encode() != sealed[1]:
         raise DamagedError(f"{path} is damaged: its content does not have the hash that it carries.")
-    try:
-        record = json.loads(sealed[2])
-    except (ValueError, RecursionError) as error:
-        raise DamagedError(f"{path} is not a manifest of wideflow: {error}.") from None
+    record = parsed(sealed[2], path)
     if not isinstance(record, dict):
         raise DamagedError(f"{path} is not a manifest of wideflow: it holds a {type(record).__name__}.")
     return record
@@ -161,7 +185,7 @@ def check(folder: Path) -> str:
     """Read all that a folder holds; the hash of its manifest, if everything is as it was written."""
     for entry in entries(read(folder)):
         verified(folder, entry)
-    return hashlib.sha256((Path(folder) / MANIFEST).read_bytes()).hexdigest()
+    return hashlib.sha256(content(Path(folder) / MANIFEST, TEXT)).hexdigest()
 
 
 def _serialise(record: Data) -> bytes:
@@ -171,7 +195,7 @@ def _serialise(record: Data) -> bytes:
 
 def entries(record: Any) -> Iterator[Entry]:
     """The files that a manifest lists."""
-    if isinstance(record, dict) and set(record) == {"file", "sha256", "holds"}:
+    if isinstance(record, dict) and set(record) == _ENTRY:
         yield record
     elif isinstance(record, dict | list):
         for value in record.values() if isinstance(record, dict) else record:
@@ -192,12 +216,12 @@ def write_text(path: Path, text: str) -> None:
     write(path, text.encode("utf-8"))
 
 
-def write(path: Path, content: bytes | memoryview) -> None:
+def write(path: Path, data: bytes | memoryview) -> None:
     """Temporary file → fsync → rename → fsync of the folder: the old file, or the whole new one."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb", buffering=0) as file:
-            left = memoryview(content)
+            left = memoryview(data)
             while left:  # an unbuffered write may take a part only
                 left = left[file.write(left) :]
             os.fsync(file.fileno())

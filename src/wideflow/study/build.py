@@ -21,13 +21,13 @@ from ..states.family import Family, is_family
 from ..states.starts import Law, is_law
 from ..vocabulary.methods import Moves
 from . import parts
-from .cases import Case, cases
+from .cases import Case, cases, check_runs, most_runs
 from .coordinates import Coordinates, coordinates
+from .memory import kept
 from .methods import dynamics
 
 Place = tuple[str | int, ...]
 _LONGEST = 400  # letters of an objection
-_MOST_RUNS = 10_000
 _MOST_DIMENSIONS = 1_000_000
 
 
@@ -134,17 +134,22 @@ def build(spec: Spec, folder: Path) -> Study:
         for i, method in enumerate(spec.dynamics)
         if method.start is not None
     }
-    listed = [
-        case
-        for i, method in enumerate(spec.dynamics)
-        for case in _cases(make, i, method, own.get(str(i), start), pair, ts, spec)
-    ]
+    listed = (
+        [
+            case
+            for i, method in enumerate(spec.dynamics)
+            for case in _cases(make, i, method, own.get(str(i), start), pair, ts, spec)
+        ]
+        if make.part(most_runs(spec.dynamics), check_runs, spec.dynamics) is not _MISSING
+        else []
+    )
     named = make.part(("observe",), coordinates, problem)
     for i, name in enumerate(spec.observe.cloud or ()):
         make.part(("observe", "cloud", i), _named, named, name)
     if spec.observe.feature is not None:
         make.part(("observe", "feature"), _named, named, spec.observe.feature)
     _distinct(make, listed)
+    make.part(("observe",), _check_kept, spec, listed, start, problem, ts)
     if make.found:
         raise NotBuiltError(make.found)
     return Study(spec, whole, problem, start, risk, penalty, ts, tuple(listed), named, own)
@@ -196,9 +201,6 @@ def _cases(make: _Builder, i: int, method: Any, start: Any, pair: Any, ts: Any, 
             make.found.append((here, 'the limit starts from a law of neurons: start.kind = "particles"'))
         _check_infinite_mirror(make, here, method, given)
         return list(cases(method, str(i), None, spec.seed))
-    if (runs := method.repeats * len(method.widths)) > _MOST_RUNS:
-        make.found.append(((*here, "seeds"), f"{runs} runs are too many for one study: at most {_MOST_RUNS}"))
-        return []
     if make.part((*here, "method"), _check_kind, method, start) is _MISSING:
         return []
     which = (*here, "parametrisation")
@@ -262,6 +264,13 @@ def _check_size(listed: list[Case], start: Law | Family, spec: Spec) -> None:
         else:
             size = float(sum(math.prod(map(float, shape)) for shape in start.weight_shapes(n)))
         fits(f"A network of width {n}", 8 * size * itemsize, "Use a smaller width.")
+
+
+def _check_kept(spec: Spec, listed: list[Case], start: Any, problem: Problem, ts: np.ndarray) -> None:
+    """What the runs keep must fit into memory together: a report has them all."""
+    size = sum(kept(spec, case, start, problem, len(ts)) for case in listed)
+    what = f"What {len(listed)} run{'s keep' if len(listed) > 1 else ' keeps'} at {len(ts)} times"
+    fits(what, size, "Save fewer times, set observe.snapshots = false, or make test and particles smaller.")
 
 
 def _check_batch(method: Any, start: Law | Family, spec: Spec) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import jax
 from jaxtyping import Array
 
 from ..parametrisations import Parametrisation, named
-from ..spec.dynamics import Dynamics, Exponents
+from ..spec.dynamics import MOST_RUNS, Dynamics, Exponents
 from ..spec.start import Start
 from ..states.family import Family, is_family
 from ..states.gridding import on_grid
@@ -110,6 +110,22 @@ class Case:
         centred = getattr(spec, "centred", False)
         return start.sample(
             self.key, self.width, scaling, alpha=self.alpha, centred=centred, optimiser=optimiser
+        )
+
+
+def most_runs(entries: Sequence[Dynamics]) -> tuple[str | int, ...]:
+    """The field that makes most of the runs: the longest one of the entry with the most."""
+    i = max(range(len(entries)), key=lambda i: entries[i].runs)
+    return ("dynamics", i, max(entries[i].axes.items(), key=lambda axis: axis[1])[0])
+
+
+def check_runs(entries: Sequence[Dynamics]) -> None:
+    """Raise if a list of dynamics stands for more runs than one study may have."""
+    runs = sum(entry.runs for entry in entries)
+    if runs > MOST_RUNS:
+        raise ValueError(
+            f"{runs} runs are too many for one study: at most {MOST_RUNS}, counted over the widths, scales "
+            "and seeds of all entries"
         )
 
 

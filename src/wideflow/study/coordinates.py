@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from .._checks import nearest
+from .._tracing import jit
 from ..problems.neurons import is_ridge
 from ..problems.problem import Problem
 from ..problems.symmetry import NoSymmetryError, Symmetry
@@ -54,12 +57,19 @@ class Coordinates:
     def columns(self, state: Particles, names: tuple[str, ...]) -> np.ndarray:
         """(n, len(names)) of the particles in a state; a linearised one is where its parameters are."""
         at = particles_of(state)
-        own = at.neuron.coordinates(at.D)
-        columns = dict(zip(own, np.asarray(at.theta).T, strict=True))
-        if any(name not in columns for name in names) and self.symmetry is not None:
-            inner = [name for name in self.reduced if name[0] in "sr"]
-            columns |= dict(zip(inner, np.asarray(self.symmetry.weights(at.parts.w.T)).T, strict=True))
-        return np.stack([columns[name] for name in names], axis=1)
+        known = at.neuron.coordinates(at.D)
+        needs_symmetry = self.symmetry is not None and any(name not in known for name in names)
+        if needs_symmetry:
+            known += tuple(name for name in self.reduced if name[0] in "sr")
+        values = np.asarray(_coordinates(at, self.symmetry if needs_symmetry else None))
+        return np.stack([values[:, known.index(name)] for name in names], axis=1)
+
+
+@jit
+def _coordinates(particles: Particles, symmetry: Symmetry | None) -> Float[Array, "n all"]:
+    """θ of each particle, and (s, r) beside it where there is a symmetry."""
+    theta = particles.theta
+    return theta if symmetry is None else jnp.hstack([theta, symmetry.weights(particles.parts.w.T)])
 
 
 def coordinates(problem: Problem) -> Coordinates | None:

@@ -12,6 +12,7 @@ from ..spec.study import Spec
 from ..states.family import is_family
 from .build import Study
 from .cases import Case
+from .memory import itemsize, kept, weights
 
 _PASSES = 6  # products a weight and row takes: two forward, four back
 _PAIR = 120  # operations for one pair of neurons in closed form, beside its inner product
@@ -55,28 +56,21 @@ def _digits(case: Case) -> float:
     return float(1.5 ** max(-2.0, np.log10(1e-4 / tol)))
 
 
-def _weights(study: Study, case: Case) -> float:
-    """Numbers in the network, or in the cells of a density with their places."""
-    if is_family(study.start):
-        return float(sum(np.prod(shape, dtype=float) for shape in study.start.weight_shapes(case.neurons)))
-    return float(case.neurons) * study.problem.D
-
-
 def _work(study: Study, case: Case) -> tuple[int, float]:
     """(steps, operations) of one run, with what is looked at on the way."""
     spec: Any = case.method
-    weights, rows = _weights(study, case), _rows(study, case)
+    size, rows = weights(case, study.start, study.problem), _rows(study, case)
     pairs = _paired(study, case)
-    full = pairs if pairs is not None else _PASSES * weights * rows
-    looks = len(study.ts) * (full / 2 + _PASSES * weights * study.spec.observe.kernel)
+    full = pairs if pairs is not None else _PASSES * size * rows
+    looks = len(study.ts) * (full / 2 + _PASSES * size * study.spec.observe.kernel)
     step = getattr(spec, "step", None)
     if case.method.word.frozen:
-        return 0, looks + rows**3 + weights * rows**2
+        return 0, looks + rows**3 + size * rows**2
     if step is None:
         return _FLOW, _FLOW * full + looks
     steps = round(float(study.ts[-1]) / step)
     batch = getattr(spec, "batch", None)
-    each = full if batch is None else _PASSES * weights * batch
+    each = full if batch is None else _PASSES * size * batch
     return steps, steps * each + looks
 
 
@@ -99,14 +93,13 @@ def _paired(study: Study, case: Case) -> float | None:
 
 
 def _memory(study: Study, case: Case) -> float:
-    item, spec = 8 if study.spec.precision == "float64" else 4, study.spec.observe
-    state = _weights(study, case) * item
-    snapshots = len(study.ts) if spec.snapshots else 0
-    seen = len(study.ts) * (spec.test * study.problem.neuron.outputs + 3 * spec.particles) * item
+    item = itemsize(study.spec)
+    state = weights(case, study.start, study.problem) * item
     pairs = 6.0 * (case.width or 0) ** 2 * item if _paired(study, case) is not None else 0.0
     batch = float(getattr(case.method, "batch", None) or 0)
     rows = max(_rows(study, case), batch) * (study.problem.d + 2) * item
-    return state * (8 + snapshots) + seen + pairs + 2 * rows
+    saved = kept(study.spec, case, study.start, study.problem, len(study.ts))
+    return 8 * state + saved + pairs + 2 * rows
 
 
 def _rate(spec: Spec) -> float:

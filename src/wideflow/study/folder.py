@@ -11,22 +11,25 @@ report.html     all of it on one page
 import contextlib
 import hashlib
 import json
-import tomllib
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..run import Run
+from ..spec.reading import LARGEST, parsed
 from ..spec.study import Spec
 from ..spec.writing import written
 from ..store import folder
 from ..store.folder import write_text
+from ..store.opening import DamagedError, check_inside, content
 from ..store.retrying import retried
+from ..store.seals import read_sealed, sealed
 from .cases import Case
 
 RESULTS, SPEC, REPORT = "results.json", "spec.toml", "report.html"
-FORMAT = 2
+FORMAT = 3
 _FIELDS = {
     "kind": str,
     "format": int,
@@ -61,20 +64,20 @@ class StudyFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether all of a study is there."""
-        return (self.path / RESULTS).is_file()
+        """Whether there are results; `results` says whether they are whole."""
+        return os.path.lexists(self.path / RESULTS)
 
     @property
     def begun(self) -> bool:
-        return (self.path / SPEC).is_file()
+        return os.path.lexists(self.path / SPEC)
 
     def run(self, case: Case) -> Path:
         """The folder of one of its runs."""
-        return self.path / "runs" / case.slug
+        return self._inside("runs", case.slug)
 
     def shared(self, case: Case) -> Path:
         """The folder of runs that go together, as long as they go; `case` is the first of them."""
-        return self.path / "runs" / f"{case.slug}.together"
+        return self._inside("runs", f"{case.slug}.together")
 
     @property
     def report(self) -> Path:
@@ -82,7 +85,13 @@ class StudyFolder:
 
     @property
     def figures(self) -> Path:
-        return self.path / "figures"
+        return self._inside("figures")
+
+    def _inside(self, *names: str) -> Path:
+        """A folder in this one, and nowhere else: a DamagedError where a link leads out."""
+        path = self.path.joinpath(*names)
+        check_inside(self.path, path)
+        return path
 
     def check(self, spec: Spec, resume: bool) -> None:
         """Raise if `spec` cannot be run into this folder."""
@@ -91,6 +100,8 @@ class StudyFolder:
         if not self.path.is_dir():
             raise OtherStudyError(f"{self.path} is a file; give --out a folder.")
         if not self.begun:
+            if self.finished or (self.path / "runs").is_dir():
+                raise FolderError(f"{self.path / SPEC} is missing, though the study was begun. {_AFRESH}")
             left = (path for path in self.path.iterdir() if not _half_written(path))
             if any(left):
                 raise OtherStudyError(f"{self.path} holds other things; give --out a folder of its own.")
@@ -111,24 +122,35 @@ class StudyFolder:
         """The resolved spec, if it is TOML at all."""
         path = self.path / SPEC
         try:
-            text = path.read_text(encoding="utf-8")
-            tomllib.loads(text)
+            text = content(path, LARGEST).decode("utf-8")
+            parsed(text, SPEC)
         except FileNotFoundError:
             raise FolderError(f"{self.path} holds no study: its {SPEC} is not there.") from None
+        except DamagedError as error:
+            raise FolderError(f"{error} {_AFRESH}") from None
         except ValueError as error:  # no text, or no TOML
-            raise FolderError(f"{path} is damaged: {error}.") from None
+            raise FolderError(f"{path} is damaged: {error}. {_AFRESH}") from None
         return text
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """The folder, for this process alone."""
+        self._first(lambda: folder.make(self.path), self.path)
         with folder.lock(self.path):
             yield
 
     def begin(self, spec: Spec) -> None:
         """Write the resolved spec, if it is not there."""
         if not self.begun:
-            retried(lambda: write_text(self.path / SPEC, written(spec)))
+            self._first(lambda: write_text(self.path / SPEC, written(spec)), self.path / SPEC)
+
+    def _first(self, write: Callable[[], None], path: Path) -> None:
+        """Write what comes before any computing, so that nothing is lost if it cannot be written."""
+        try:
+            retried(write)
+        except OSError as error:
+            why = error.strerror or error
+            raise FolderError(f"{path} cannot be written: {why}. Nothing was computed.") from error
 
     def saved(self, case: Case, run: Run) -> str:
         """The hash of a run's manifest, if all of it is on the disk as it was computed."""
@@ -147,65 +169,55 @@ class StudyFolder:
 
     def finish(self, results: dict[str, Any], data: str | None, runs: dict[str, str]) -> dict[str, Any]:
         """Write what came out, with the hashes of what it came from: from now on the study is finished."""
-        spec = hashlib.sha256((self.path / SPEC).read_bytes()).hexdigest()
-        hashes = {"spec": spec, "data": data, "runs": runs}
-        sealed = results | {"hashes": hashes | {"results": _digest(results | {"hashes": hashes})}}
-        text = json.dumps(sealed, indent=1, ensure_ascii=False) + "\n"
+        hashes = {"spec": self._spec_hash(), "data": data, "runs": runs}
+        whole = sealed(results | {"hashes": hashes})
+        text = json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
         retried(lambda: write_text(self.path / RESULTS, text))
-        return sealed
+        return whole
+
+    def _spec_hash(self) -> str:
+        return hashlib.sha256(content(self.path / SPEC, LARGEST)).hexdigest()
 
     def results(self) -> dict[str, Any]:
         """What `finish` wrote, if nobody has changed it since."""
-        path = self.path / RESULTS
         try:
-            read = json.loads(path.read_text(encoding="utf-8"))
+            return read_sealed(self.path / RESULTS, "study", FORMAT, _FIELDS)
         except FileNotFoundError:
             what = "an unfinished study: run it again with --resume" if self.begun else "no study"
             raise FolderError(f"{self.path} holds {what}.") from None
-        except (ValueError, RecursionError) as error:
-            raise FolderError(f"{path} is damaged: {error}. {_CURE}") from None
-        if not isinstance(read, dict) or read.get("kind") != "study" or read.get("format") != FORMAT:
-            raise FolderError(f"{path} is damaged, or of another version of wideflow. {_CURE}")
-        bad = [name for name, kind in _FIELDS.items() if not isinstance(read.get(name), kind)]
-        if bad or read["hashes"].get("results") != _digest(_unsealed(read)):
-            where = f" (see {bad[0]!r})" if bad else ""
-            raise FolderError(
-                f"{path} is damaged: its content does not have the hash it carries{where}. {_CURE}"
-            )
-        return read
+        except DamagedError as error:
+            raise FolderError(f"{error} {_CURE}") from None
 
-    def verify(self, results: dict[str, Any], data: str | None, cases: tuple[Case, ...]) -> None:
-        """Raise unless spec, data and runs are those that the results came from."""
-        hashes = results["hashes"]
-        self.verify_data(results, data)
-        if hashes.get("spec") != hashlib.sha256(self.spec_text().encode()).hexdigest():
-            raise FolderError(f"{self.path / SPEC} was changed after the study was run.")
+    def verify_spec(self, results: dict[str, Any]) -> None:
+        """Raise unless the spec is the one that the results came from."""
+        self.spec_text()  # says what is wrong with it, if it is no spec at all
+        if results["hashes"].get("spec") != self._spec_hash():
+            raise FolderError(f"{self.path / SPEC} was changed after the study was run. {_AFRESH}")
+
+    def verify_runs(self, results: dict[str, Any], cases: tuple[Case, ...]) -> None:
+        """Raise unless these are the runs that the results came from, each whole."""
+        hashes = results["hashes"].get("runs")
+        if not isinstance(hashes, dict) or set(hashes) != {case.slug for case in cases}:
+            raise FolderError(f"{self.path / RESULTS} was made from other runs than {SPEC} lists. {_CURE}")
         for case in cases:
-            if folder.check(self.run(case)) != hashes.get("runs", {}).get(case.slug):
+            if folder.check(self.run(case)) != hashes[case.slug]:
                 raise FolderError(
                     f"{self.run(case) / folder.MANIFEST} is not the run that {self.path / RESULTS} was made "
                     f"from. {_CURE}"
                 )
 
-    def verify_data(self, results: dict[str, Any], data: str | None) -> None:
-        """Raise unless the study was run on these data."""
+    def verify_data(self, results: dict[str, Any], data: str | None, spec: Spec) -> None:
+        """Raise unless the study was run on these data, which its spec names."""
         if results["hashes"].get("data") != data:
+            file = getattr(spec.problem.x, "file", "the file that it was run on")
             raise OtherStudyError(
-                f"{self.path} holds the study of other data: the file that its {SPEC} names has changed "
-                "since. Give --out another folder, or remove that one."
+                f"{self.path} holds the study of other data: {file} has changed since. Give --out another "
+                "folder, or remove that one."
             )
 
 
 _CURE = f"Remove {RESULTS} and run the study again with --resume: runs that are whole are not done again."
-
-
-def _digest(content: Any) -> str:
-    """A hash of JSON data, however they are laid out in a file."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _unsealed(results: dict[str, Any]) -> dict[str, Any]:
-    return results | {"hashes": {k: v for k, v in results["hashes"].items() if k != "results"}}
+_AFRESH = "Put it back as it was, or run the study in another folder."
 
 
 def _half_written(path: Path) -> bool:

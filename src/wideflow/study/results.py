@@ -1,6 +1,7 @@
 """What came out of a study, as plain data: one JSON of scalars, verdicts and provenance."""
 
 import datetime
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,30 +19,18 @@ from .reference_runs import frozen_for, limit_for, references
 from .regimes import majority, regimes_of
 from .settling import settled
 
+Regimes = Mapping[str, dict[str, Any] | None]
+Warnings = Mapping[str, list[str]]
 
-def results(study: Study, runs: dict[str, Run], seconds: float) -> dict[str, Any]:
-    """All scalars of a study, from its runs by slug."""
-    groups = grouped(study.cases, runs)
+
+def results(study: Study, runs: dict[str, Run], seconds: float, warned: Warnings) -> dict[str, Any]:
+    """All scalars of a study from its runs, and where they come from; runs and warnings are by slug."""
     regimes: dict[str, Any] = {}
     for group in together(study):
         ended = [runs[case.slug] for case in group if case.slug in runs]
         regimes |= regimes_of(study, group[: len(ended)], ended)
-    rows = [_group(study, g, groups, [regimes[c.slug] for c in g.cases]) for g in groups]
-    asked = question(study.spec)
-    lead, points = answer(asked, rows)
-    sources = dict.fromkeys(s for run in runs.values() for s in run.provenance.get("sources", []))
     first = next(iter(runs.values()), None)
-    return {
-        "kind": "study",
-        "format": FORMAT,
-        "title": study.spec.title,
-        "status": status(list(runs.values())),
-        "question": asked,
-        "verdict": lead,
-        "details": list(points),
-        "groups": rows,
-        "runs": [_run(c, runs[c.slug], regimes[c.slug]) for c in study.cases if c.slug in runs],
-        "sources": list(sources),
+    return told(study, runs, regimes, warned) | {
         "provenance": {
             "seed": study.spec.seed,
             "precision": study.spec.precision,
@@ -51,6 +40,31 @@ def results(study: Study, runs: dict[str, Run], seconds: float) -> dict[str, Any
             "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "seconds": seconds,
         },
+    }
+
+
+def told(study: Study, runs: dict[str, Run], regimes: Regimes, warned: Warnings) -> dict[str, Any]:
+    """What follows from the runs and their regimes alone, the same whenever it is asked."""
+    groups = grouped(study.cases, runs)
+    rows = [_group(study, g, groups, [regimes[c.slug] for c in g.cases]) for g in groups]
+    asked = question(study.spec)
+    lead, points = answer(asked, rows)
+    sources = dict.fromkeys(s for run in runs.values() for s in run.provenance.get("sources", []))
+    return {
+        "kind": "study",
+        "format": FORMAT,
+        "title": study.spec.title,
+        "status": status(list(runs.values())),
+        "question": asked,
+        "verdict": lead,
+        "details": list(points),
+        "groups": rows,
+        "runs": [
+            _run(c, runs[c.slug], regimes[c.slug]) | {"warnings": warned.get(c.slug, [])}
+            for c in study.cases
+            if c.slug in runs
+        ],
+        "sources": list(sources),
     }
 
 

@@ -9,13 +9,15 @@ from typing import Any
 from ..run import Run, load
 from ..spec.reading import load as load_spec
 from ..spec.study import Spec
+from .agreement import disagreement
 from .build import Study, build
 from .cases import Case
-from .folder import SPEC, StudyFolder
+from .folder import RESULTS, SPEC, FolderError, StudyFolder
 from .grouping import together
 from .perform import data_hash, in_precision, perform
 from .results import results, status
 from .together import perform_together
+from .warned import Warned
 
 Say = Callable[[int, int, Case], None]
 
@@ -40,17 +42,23 @@ def run_study(
     runs: dict[str, Run] = {}
     saved: dict[str, str] = {}
     with place.lock(), in_precision(study.spec):
+        place.check(study.spec, resume=True)  # another process may have begun, or ended, before the lock
+        if place.finished:
+            return reopened(place, study.spec)
         place.begin(study.spec)
+        warned = Warned.kept(place.path)
         for group in together(study):
             if say is not None:
                 say(len(runs), len(study.cases), group[0])
-            ended = _performed(study, group, place, progress)
+            with warned.listening([case.slug for case in group]):
+                ended = _performed(study, group, place, progress)
             if status(ended) == "interrupted":
                 return None
             for case, run in zip(group, ended, strict=True):
                 runs[case.slug], saved[case.slug] = run, place.saved(case, run)
-        told = results(study, runs, _seconds(runs, time.monotonic() - begun))
+        told = results(study, runs, _seconds(runs, time.monotonic() - begun), warned.messages)
         sealed = place.finish(told, data_hash(study), saved)
+        warned.forget()
     return Finished(study, runs, sealed, place)
 
 
@@ -67,12 +75,17 @@ def _seconds(runs: dict[str, Run], at_least: float) -> float:
 
 
 def reopened(place: StudyFolder, spec: Spec | None = None) -> Finished:
-    """A finished study, read back from its folder; everything in it is checked against its results."""
+    """A finished study, read back from its folder; everything in it is checked against its results, and these
+    against what the runs tell."""
     saved = place.results()
+    place.verify_spec(saved)
     if spec is None:
         spec = load_spec(place.spec_text(), str(place.path / SPEC)).spec
     with in_precision(spec):
         study = build(spec, Path(place.path))
-        place.verify(saved, data_hash(study), study.cases)
+        place.verify_data(saved, data_hash(study), spec)
+        place.verify_runs(saved, study.cases)
         runs = {case.slug: load(place.run(case)) for case in study.cases}
+        if where := disagreement(saved, study, runs):
+            raise FolderError(f"{place.path / RESULTS} is damaged: its {where!r} is not what its runs tell.")
     return Finished(study, runs, saved, place)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from .._tracing import jit
 from ..checkpoint import Checkpoint
 from ..loop import evolve
 from ..run import Row, Run, load
@@ -36,7 +37,7 @@ class AllReplicas(eqx.Module):
         return _seen(self.observers, jnp.asarray(t), state)
 
 
-@eqx.filter_jit
+@jit
 def _seen(observers: Any, t: Array, state: Any) -> Array:
     arrays, rest = eqx.partition(observers, eqx.is_array)
     look = lambda own, one: jnp.asarray(eqx.combine(own, rest)(t, one))

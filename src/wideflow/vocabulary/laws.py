@@ -1,4 +1,4 @@
-"""Laws of x, or of (x, y): one row each. Data sets are read from files and are no word (`spec.problem`)."""
+"""Laws of x, or of (x, y): one row each. Data sets are read from files and are not words (`spec.problem`)."""
 
 import math
 
@@ -53,7 +53,7 @@ LAWS = Vocabulary(
             Option(
                 "subspace",
                 Kind.COUNT,
-                "the classes differ in so many coordinates alone",
+                "the classes differ only in this many coordinates",
                 None,
                 latex=_subspace,
             ),

@@ -24,7 +24,7 @@ class Method(Word):
 
     - `moves`: which states; `called` what a report calls it.
     - `deep`: the formula for networks with layers W_l at rates c_l.
-    - `noise`: the terms of its formulas that are not there at β = ∞; `cold` what it is called then.
+    - `noise`: the terms of its formulas that vanish at β = ∞; `cold` what it is called then.
     - `descends`: whether its limit at infinite width is the mean-field limit; `frozen`, whether its kernel is
       that of the start; `relabels`, whether particle j may become a copy of another."""
 
@@ -43,7 +43,7 @@ class Method(Word):
 
 
 _STEP = Option("step", Kind.POSITIVE, "step size η; time is t = kη", symbol="η")
-_BATCH = Option("batch", Kind.COUNT, "rows a step; the full velocity by default", None, "batch")
+_BATCH = Option("batch", Kind.COUNT, "rows per step; the full velocity by default", None, "batch")
 _PASS = Option("one_pass", Kind.FLAG, "fresh data each step; the default for a law of x", None)
 _DECAY = Option("decay", Kind.NOT_NEGATIVE, "weight decay λ", 0.0, "λ")
 _BETA = Option("beta", Kind.TEMPERATURE, "inverse temperature β; inf is no noise", math.inf, "β")
@@ -77,7 +77,7 @@ METHODS = Vocabulary(
         (
             Option("rtol", Kind.POSITIVE, "relative tolerance of a step; by precision by default", None),
             Option("atol", Kind.POSITIVE, "absolute tolerance of a step; rtol/100 by default", None),
-            Option("max_steps", Kind.COUNT, "give up after so many steps", 20_000),
+            Option("max_steps", Kind.COUNT, "give up after this many steps", 20_000),
         ),
         about="by an adaptive Runge–Kutta method",
         sources=("chizat2018", "kidger2021", "tsitouras2011"),
@@ -102,7 +102,7 @@ METHODS = Vocabulary(
         "dynamics.sgd.SGD",
         "θ_j ← θ_j + (η/α) · batch mean of u ∇σ*(x; θ_j)",
         r"\theta_j \leftarrow \theta_j + \tfrac{\eta}{\alpha} \, u_k \nabla \sigma_*(x_k; \theta_j)",
-        (_STEP, Option("batch", Kind.COUNT, "rows a step", 1, "batch"), _PASS),
+        (_STEP, Option("batch", Kind.COUNT, "rows per step", 1, "batch"), _PASS),
         sources=("robbins1951", "mei2018", "mei2019"),
         called="stochastic gradient descent",
         deep=r"W_l \leftarrow W_l - \eta \, c_l \nabla_{W_l} \ell(f(x_k), y_k)",
@@ -147,7 +147,7 @@ METHODS = Vocabulary(
         r"\theta \leftarrow \theta - \eta \, \hat m / (\sqrt{\hat v} + \epsilon) - \eta\lambda\theta",
         (
             Option("step", Kind.POSITIVE, "learning rate; time is t = k · step", symbol="η"),
-            Option("batch", Kind.COUNT, "rows a step; the full gradient by default", None, "batch"),
+            Option("batch", Kind.COUNT, "rows per step; the full gradient by default", None, "batch"),
             _PASS,
             Option("b1", Kind.FRACTION, "memory of the first moment", 0.9),
             Option("b2", Kind.FRACTION, "memory of the second moment", 0.999),
@@ -170,7 +170,7 @@ METHODS = Vocabulary(
                 latex=lambda name: OPTIMISERS[name].latex,
             ),
             Option("step", Kind.POSITIVE, "learning rate; time is t = k · step", symbol="η"),
-            Option("batch", Kind.COUNT, "rows a step; the full gradient by default", None, "batch"),
+            Option("batch", Kind.COUNT, "rows per step; the full gradient by default", None, "batch"),
             _PASS,
         ),
         sources=("deepmind2020",),
@@ -196,7 +196,7 @@ METHODS = Vocabulary(
             _BETA,
             _DECAY,
             Option("tol", Kind.POSITIVE, "error of a step in L1", 1e-6, "tolerance"),
-            Option("max_steps", Kind.COUNT, "give up after so many steps", 1_000_000),
+            Option("max_steps", Kind.COUNT, "give up after this many steps", 1_000_000),
         ),
         about="by finite volumes",
         sources=("scharfetter1969", "koren1993", "chizat2018", "jordan1998"),
@@ -221,7 +221,7 @@ METHODS = Vocabulary(
                 None,
                 on_grid=True,
             ),
-            Option("tol", Kind.POSITIVE, "what the inner solve leaves; by precision by default", None),
+            Option("tol", Kind.POSITIVE, "residual of the inner solve; by precision by default", None),
         ),
         about="minimising movements of F = R/α² + (λ/2)∫|θ|²dρ − S/β",
         sources=("jordan1998", "peyre2015"),

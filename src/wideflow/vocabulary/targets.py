@@ -27,7 +27,7 @@ TARGETS = Vocabulary(
         r"y = \sum_{j=1}^{$w} a_j^* \varphi_*(\langle w_j^*, x \rangle$b)$noise, "
         r"\quad \varphi_*(h) = $link",
         (
-            Option("w", Kind.MATRIX, "directions w_j, one a row", latex=lambda w: str(len(w))),
+            Option("w", Kind.MATRIX, "directions w_j, one per row", latex=lambda w: str(len(w))),
             Option("a", Kind.VECTOR, "output weights a_j, 1/k by default", None),
             Option(
                 "b",

@@ -57,13 +57,13 @@ class Option:
 
 @dataclass(frozen=True)
 class Word:
-    """A name that a user writes, and all that is known of it.
+    """A name that a user writes, and all that is known about it.
 
     - `made_by`: the constructor, as a dotted path inside the library (or the callable itself, for a word that
       is added at run time); it takes the options by name.
     - `formula`: in plain text, as docstrings and the reference have it; `latex` the same for reports, where
       `$name` stands for the value of an option.
-    - `about`: a few words beside the formula, where it needs some.
+    - `about`: a few words beside the formula, where it needs any.
     - `sources`: keys of `wideflow.references`."""
 
     name: str
@@ -82,7 +82,7 @@ class Word:
         return getattr(importlib.import_module(f"wideflow.{module}"), name)
 
     def defaults(self) -> Data:
-        """The options that may be left out, with their values then."""
+        """The options that may be left out, with their default values."""
         return {option.name: option.default for option in self.options if not option.required}
 
     @property
@@ -90,21 +90,21 @@ class Word:
         """What it is, in one line."""
         return f"{self.formula}; {self.about}." if self.about else f"{self.formula}."
 
-    def typeset(self, given: Mapping[str, object], show: Callable[[object], str] = str, **more: str) -> str:
+    def typeset(self, options: Mapping[str, object], show: Callable[[object], str] = str, **more: str) -> str:
         """The formula in LaTeX with these values of its options (the defaults of others), as `show` writes
-        them; `more` fills what else the formula leaves open."""
+        them; `more` fills the other placeholders of the formula."""
         template = string.Template(self.latex)
-        open_ones = [option for option in self.options if option.name in template.get_identifiers()]
-        values = self.defaults() | dict(given)
-        texts = {option.name: (option.latex or show)(values[option.name]) for option in open_ones}
+        used = [option for option in self.options if option.name in template.get_identifiers()]
+        values = self.defaults() | dict(options)
+        texts = {option.name: (option.latex or show)(values[option.name]) for option in used}
         return template.substitute(texts | more)
 
-    def check(self, kind: str, given: Mapping[str, object]) -> None:
+    def check(self, kind: str, options: Mapping[str, object]) -> None:
         """Raise for options that it does not have, and for those that are missing. `kind` is what it is."""
         takes = ", ".join(option.name for option in self.options) or "no options"
-        if unknown := sorted(set(given) - {option.name for option in self.options}):
+        if unknown := sorted(set(options) - {option.name for option in self.options}):
             raise ValueError(f"{kind} {self.name!r} has no option {unknown}; it takes {takes}.")
-        if missing := sorted(o.name for o in self.options if o.required and o.name not in given):
+        if missing := sorted(o.name for o in self.options if o.required and o.name not in options):
             raise ValueError(f"{kind} {self.name!r} needs the option {missing}; it takes {takes}.")
 
 
@@ -118,7 +118,7 @@ class Vocabulary(Mapping[str, Word]):
             self.add(word)
 
     def add(self, word: Word) -> None:
-        """Make a word known. Specs know those that were there when `wideflow.spec` was imported."""
+        """Add a word. Specs know those that existed when `wideflow.spec` was imported."""
         if word.name in self._words:
             raise ValueError(f"There is already {self.kind} {word.name!r}; give it another name.")
         self._words[word.name] = word

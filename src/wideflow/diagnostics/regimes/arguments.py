@@ -1,4 +1,4 @@
-"""Which kind of model a regime report is given, and what to write instead of what it is not."""
+"""Which kind of model the arguments of `regime` describe, and what to write where they describe none."""
 
 import sys
 from collections.abc import Mapping
@@ -14,30 +14,30 @@ from .torch_model import torch_model
 _FUNCTION = "regime(f, params_before, params_after, x)"
 
 
-def chosen_model(given: tuple, features: PyTree, rates: PyTree) -> AbstractModel:
+def chosen_model(args: tuple, features: PyTree, rates: PyTree) -> AbstractModel:
     """The model of (f, params_before, params_after, x), or of (before, after, x), states or modules."""
     torch = sys.modules.get("torch")  # where there is a module, torch is loaded
-    modules = [torch is not None and isinstance(part, torch.nn.Module) for part in given]
+    modules = [torch is not None and isinstance(part, torch.nn.Module) for part in args]
     if torch is not None:
-        _refuse_torch(given, modules, torch)
-    if len(given) == 4:
-        _refuse_four(given)
-        return JaxModel(*given, features=features, rates=rates)
+        _refuse_torch(args, modules, torch)
+    if len(args) == 4:
+        _refuse_four(args)
+        return JaxModel(*args, features=features, rates=rates)
     if not any(modules):
-        _refuse_three(given)
+        _refuse_three(args)
     if features is not None or rates is not None:
         raise ValueError(
             f"features and rates go with a function, {_FUNCTION}; states and modules bring their own."
         )
-    return torch_model(*given) if any(modules[:2]) else state_model(*given)
+    return torch_model(*args) if any(modules[:2]) else state_model(*args)
 
 
-def _refuse_torch(given: tuple, modules: list[bool], torch: ModuleType) -> None:
-    """Weights without the module that they belong to, or beside it in the order of a JAX function."""
-    weights = [_is_state_dict(part, torch) for part in given]
-    if (any(modules) and len(given) == 4) or (any(weights[:3]) and not any(modules)):
+def _refuse_torch(args: tuple, modules: list[bool], torch: ModuleType) -> None:
+    """Refuse weights without their module, or next to it in the order of a JAX function."""
+    weights = [_is_state_dict(part, torch) for part in args]
+    if (any(modules) and len(args) == 4) or (any(weights[:3]) and not any(modules)):
         raise ValueError(
-            "PyTorch weights say nothing without their module: give the modules themselves, "
+            "PyTorch weights mean nothing without their module: pass the modules themselves, "
             "regime(module_before, module_after, x), with module_before = copy.deepcopy(module) from before "
             "training."
         )
@@ -47,22 +47,22 @@ def _is_state_dict(part: object, torch: ModuleType) -> bool:
     return isinstance(part, Mapping) and bool(part) and all(torch.is_tensor(v) for v in part.values())
 
 
-def _refuse_four(given: tuple) -> None:
-    f, before, after, _ = given
+def _refuse_four(args: tuple) -> None:
+    f, before, after, _ = args
     if is_trainable(f) and is_trainable(before):
-        raise ValueError("Of two states give regime(before, after, x, y=y): y goes by its name.")
+        raise ValueError("For two states call regime(before, after, x, y=y): y is passed by name.")
     turned = callable(after) and type(f) is type(before)  # modules, which can be called as well
     if turned or (not callable(f) and (callable(before) or callable(after))):
         raise ValueError(f"f must come first: {_FUNCTION}, got a {type(f).__name__} in its place.")
 
 
-def _refuse_three(given: tuple) -> None:
-    f, before, after = given
+def _refuse_three(args: tuple) -> None:
+    f, before, after = args
     if is_trainable(f):
         return
     if callable(f) and callable(before):
         raise ValueError(
-            "Of a module that is called on one sample give the call as well: "
+            "For a module that is called on one sample pass the call as well: "
             "regime(lambda m, x: jax.vmap(m)(x), m0, m, x)."
         )
     if callable(f):

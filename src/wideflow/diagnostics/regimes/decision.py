@@ -19,7 +19,8 @@ from .movement import Movement
 
 
 def judge(moved: Movement, general: bool = False) -> Verdict:
-    """The verdict on one model before and after training; `general` for the advice on models of others."""
+    """The verdict on one model before and after training; `general` for advice on models that are not the
+    library's own."""
     word, reasons = _decide(moved)
     return Verdict(word, tuple(reasons), (GENERAL_ADVICE if general else ADVICE)[word])
 
@@ -73,7 +74,7 @@ def _idle(moved: Movement) -> list[str]:
     scale = max(moved.f0, moved.y or 0.0)
     if moved.df < HARDLY * scale:
         return [
-            f"f moved by {moved.df:.2g}, below {HARDLY:g} of its size {scale:.2g}: at so early a time every "
+            f"f moved by {moved.df:.2g}, below {HARDLY:g} of its size {scale:.2g}: this early every "
             "network is still linear"
         ]
     return []

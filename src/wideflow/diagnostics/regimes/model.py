@@ -12,6 +12,7 @@ from jaxtyping import Array, PyTree
 
 from ..._checks import function
 from ..._data import Data
+from ..._tracing import jit
 from ...kernels.empirical.ntk import empirical_ntk
 from ...kernels.function import Batch, model, samples
 from ...kernels.parameters import check_finite, rates_of, same_tree, split
@@ -50,10 +51,10 @@ class AbstractModel(abc.ABC):
 
 
 class JaxModel(AbstractModel):
-    """Any JAX function f(params, x) that acts row by row; leaves that are no real arrays are held.
+    """Any JAX function f(params, x) that acts row by row; leaves that are not real arrays are held fixed.
 
-    `names` says what the leaves are called, several of one name being one; `kernels(params, x)` gives the
-    kernels by those names, where there is a better way than that of any function. `kept` tells which entries
+    `names` says what the leaves are called; those that share a name count as one. `kernels(params, x)` gives
+    the kernels by those names, where there is a better way than the general one. `kept` says which entries
     of the last axis of weights and features count, all by default."""
 
     def __init__(
@@ -127,16 +128,16 @@ def pieces(rows: np.ndarray) -> list[np.ndarray]:
     return [rows[i : i + _ROWS] for i in range(0, len(rows), _ROWS)]
 
 
-@eqx.filter_jit
+@jit
 def _value(f: Callable, params: PyTree, x: Array) -> Array:
     return f(params, x)
 
 
-@eqx.filter_jit
+@jit
 def _linear(f: Callable, before: PyTree, after: PyTree, x: Array) -> Array:
-    (start, held), end = split(before), split(after)[0]
+    (start, fixed), end = split(before), split(after)[0]
     moved = jax.tree.map(lambda a, b: b - a, start, end)
-    f0, change = jax.jvp(lambda moving: f(eqx.combine(moving, held), x), (start,), (moved,))
+    f0, change = jax.jvp(lambda moving: f(eqx.combine(moving, fixed), x), (start,), (moved,))
     return f0 + change
 
 
@@ -146,12 +147,12 @@ def _paths(tree: PyTree) -> list[str]:
     return names if len(set(names)) == len(names) else [jax.tree_util.keystr(path) for path, _ in leaves]
 
 
-def by_name(given: object, m: int, array: Callable = np.asarray) -> Data:
+def by_name(features: object, m: int, array: Callable = np.asarray) -> Data:
     """Features by name: those of a dictionary, or h1, h2, …"""
-    if not isinstance(given, dict):
-        listed = given if isinstance(given, list | tuple) else [given]
-        given = {f"h{i}": h for i, h in enumerate(listed, 1)}
-    arrays = {str(name): array(h) for name, h in given.items()}
+    if not isinstance(features, dict):
+        listed = features if isinstance(features, list | tuple) else [features]
+        features = {f"h{i}": h for i, h in enumerate(listed, 1)}
+    arrays = {str(name): array(h) for name, h in features.items()}
     for name, h in arrays.items():
         if h.ndim < 1 or h.shape[0] != m:
             raise ValueError(

@@ -11,8 +11,8 @@ from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
 from ..._data import Data
-from ...figures import save
 from ...states.trainable import is_trainable
+from ...store.pictures import save
 from ...verdicts import Verdict
 from .arguments import chosen_model
 from .decision import judge
@@ -79,8 +79,8 @@ def regime(
     >>> run = wf.evolve(wf.GradientDescent(R, step=0.1), net, [0.0, 20.0])
     >>> wf.regime(net, run.final, jr.normal(key, (8, 3))).verdict
     'feature-learning'"""
-    given = (f, before, after) if x is None else (f, before, after, x)
-    moved = measure(chosen_model(given, features, rates), y, rows, seed)
+    args = (f, before, after) if x is None else (f, before, after, x)
+    moved = measure(chosen_model(args, features, rates), y, rows, seed)
     return RegimeReport(moved, judge(moved, general=not is_trainable(f)))
 
 
@@ -127,5 +127,8 @@ def _table(moved: Movement) -> list[str]:
 
 
 def _sentences(moved: Movement, decision: Verdict) -> list[str]:
-    said = [f"Verdict: {decision.word}, because " + ", and ".join(decision.reasons) + ".", decision.advice]
-    return said + [f"Note: {note}." for note in moved.notes]
+    sentences = [
+        f"Verdict: {decision.word}, because " + ", and ".join(decision.reasons) + ".",
+        decision.advice,
+    ]
+    return sentences + [f"Note: {note}." for note in moved.notes]

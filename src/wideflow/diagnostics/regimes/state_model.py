@@ -48,7 +48,7 @@ def state_model(before: PyTree, after: PyTree, x: ArrayLike) -> JaxModel:
 
 
 def _with_mass(state: Any) -> np.ndarray | None:
-    """Which particles are part of the measure: those that weigh 0 move, but nothing that is measured sees
+    """Which particles are part of the measure: those of weight 0 move, but no measurement depends on
     them. None if all are."""
     cloud = state.base.cloud
     kept = None if cloud is None else np.asarray(cloud.weights) > 0

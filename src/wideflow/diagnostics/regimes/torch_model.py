@@ -25,8 +25,8 @@ def torch_model(before: Any, after: Any, x: ArrayLike) -> "TorchModel":
 
 
 class TorchModel(AbstractModel):
-    """Hidden layers are what the innermost modules with weights put out, but the last; kernels come from
-    `torch.func`, sample by sample. Parameters with `requires_grad=False` are held."""
+    """Hidden layers are the outputs of the innermost modules with weights, except the last; kernels come from
+    `torch.func`, sample by sample. Parameters with `requires_grad=False` are held fixed."""
 
     def __init__(self, before: Any, after: Any, x: ArrayLike):
         torch = _torch()
@@ -45,10 +45,10 @@ class TorchModel(AbstractModel):
         self._modules = before, after
         self._torch = torch
         self._check_same()
-        some = next(iter(before.parameters()))
-        self.x = torch.as_tensor(x, device=some.device)
+        parameter = next(iter(before.parameters()))
+        self.x = torch.as_tensor(x, device=parameter.device)
         if self.x.dtype.is_floating_point:
-            self.x = self.x.to(some.dtype)
+            self.x = self.x.to(parameter.dtype)
             if not bool(torch.isfinite(self.x).all()):
                 raise ValueError("x must be finite, but is not. Remove or impute those rows.")
         if self.x.ndim == 0 or len(self.x) == 0:
@@ -75,14 +75,14 @@ class TorchModel(AbstractModel):
         return np.concatenate(parts).reshape(len(rows), -1)
 
     def features(self, when, rows):
-        seen: Data = {}
+        captured: Data = {}
         hooks = []
 
         def keep(name: str) -> Callable:
             def hook(module: "Module", inputs: object, output: "Tensor") -> None:
                 if self._torch.is_tensor(output):
-                    again = sum(key.partition("#")[0] == name for key in seen)
-                    seen[f"{name}#{again + 1}" if again else name] = output.detach()
+                    again = sum(key.partition("#")[0] == name for key in captured)
+                    captured[f"{name}#{again + 1}" if again else name] = output.detach()
 
             return hook
 
@@ -94,7 +94,7 @@ class TorchModel(AbstractModel):
         finally:
             for hook in hooks:
                 hook.remove()
-        hidden = {name: _numpy(h) for name, h in list(seen.items())[:-1] if h.shape[:1] == (len(rows),)}
+        hidden = {name: _numpy(h) for name, h in list(captured.items())[:-1] if h.shape[:1] == (len(rows),)}
         return hidden or None
 
     def kernels(self, when, rows):
@@ -104,8 +104,8 @@ class TorchModel(AbstractModel):
         jacobians = torch.func.vmap(torch.func.jacrev(row), (None, 0))
         x = self.x[rows]
         outputs = self._call(when, x[:1]).numel()
-        held = outputs * sum(p.numel() * p.element_size() for p in params.values())
-        tile = int(np.clip(_BYTES // held, 1, len(rows)))
+        row_bytes = outputs * sum(p.numel() * p.element_size() for p in params.values())
+        tile = int(np.clip(_BYTES // row_bytes, 1, len(rows)))
         starts = range(0, len(rows), tile)
         kernels = {name: np.zeros((len(rows), len(rows))) for name in params}
         for i in starts:
@@ -136,14 +136,14 @@ class TorchModel(AbstractModel):
         with self._torch.no_grad():
             f = self._modules[when](x)
         if not self._torch.is_tensor(f) or f.shape[:1] != x.shape[:1]:
-            given = tuple(f.shape) if self._torch.is_tensor(f) else type(f).__name__
-            raise ValueError(f"The module must return one tensor with a row for each sample, got {given}.")
+            kind = tuple(f.shape) if self._torch.is_tensor(f) else type(f).__name__
+            raise ValueError(f"The module must return one tensor with a row for each sample, got {kind}.")
         return f
 
     def _check_same(self) -> None:
         shapes = [{n: tuple(p.shape) for n, p in module.named_parameters()} for module in self._modules]
         for name in [*shapes[0], *(n for n in shapes[1] if n not in shapes[0])]:
-            here, there = (given.get(name, "missing") for given in shapes)
+            here, there = (named.get(name, "missing") for named in shapes)
             if here != there:
                 raise ValueError(
                     f"before and after must be one module at two times, but {name} is {here} before "

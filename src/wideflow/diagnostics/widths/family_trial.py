@@ -2,20 +2,19 @@
 
 import math
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
 from ..._data import Data
-from ..._tracing import traced
+from ..._tracing import jit, traced
 from ...dynamics.rules import AbstractRule, At, Euler, Force, Preconditioned
 from ...parametrisations import Parametrisation
 from ...states.family import Family
 from ...states.network import Network, Weights
 
-Squares = dict[str, np.ndarray]  # mean squares over rows and units, one a seed
+Squares = dict[str, np.ndarray]  # mean squares over rows and units, one per seed
 
 PROBES = 2  # random v in ‖ΔK v‖: unbiased for the Frobenius norm, and averaged over seeds
 _HEADS = 32  # last layers for each network, of which one is trained: f(0) scatters by its last layer most
@@ -40,7 +39,7 @@ class FamilyTrial:
         return int(np.clip(_MEMORY // size, 1, 256))
 
     def squares(self, key: Array, number: int, n: int, step: float) -> Squares:
-        """Of so many networks drawn from key."""
+        """Of `number` networks drawn from key."""
         p = self.parametrisation
         exponents = traced(Parametrisation(p.a, p.b, p.c))  # without its name: one program for all
         draws = self._draws(key, number, n)
@@ -50,8 +49,8 @@ class FamilyTrial:
         return {name: np.asarray(v, float) for name, v in out.items()}
 
     def _draws(self, key: Array, number: int, n: int) -> PyTree:
-        """Standard normal numbers for weights, probes and heads. NumPy draws them: to compile a generator for
-        every shape takes longer than all the rest."""
+        """Standard normal numbers for weights, probes and heads. NumPy draws them: compiling a generator for
+        every shape takes longer than everything else."""
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         shapes, bias = self.family.weight_shapes(n), self.family.bias is not None
         outputs = () if self.family.outputs == 1 else (self.family.outputs,)
@@ -66,11 +65,11 @@ def _rule(optimiser: str) -> AbstractRule:
         return Euler()
     import optax
 
-    # Exponents are those of ε → 0: gradients fall with n, and an ε of 1e-8 would be felt in the end.
+    # Exponents are those of ε → 0: gradients fall with n, and an ε of 1e-8 would matter in the end.
     return Preconditioned(optax.scale_by_adam(eps=1e-30))
 
 
-@eqx.filter_jit
+@jit
 def _many(draws, parametrisation, x, y, step, loss, rule, family, n, steps, centred):
     one = lambda draws: _one(draws, parametrisation, x, y, step, loss, rule, family, n, steps, centred)
     return jax.vmap(one)(draws)

@@ -24,7 +24,7 @@ def draw(widths: ArrayLike, curves: dict[str, Curve], verdict: str) -> "Figure":
     sizes = {name: c for name, c in curves.items() if name[0] == "h" and name.endswith("(t)")}
     rest = {name: curves[name] for name in ("kernel movement", "linearisation gap")}
     shown = [(changes, f"what moves: {verdict}", "rms change")]
-    shown += [(sizes, "what a check of sizes sees", "rms size")] if sizes else []
+    shown += [(sizes, "what a check of sizes would see", "rms size")] if sizes else []
     shown += [(rest, "kernel and linearisation", "relative")]
     entries = max(len(one) for one, _, _ in shown) + 2
     with panels(len(shown), height=3.3 + 0.19 * entries) as (figure, axes):
@@ -45,8 +45,8 @@ def _lines(axes: "Axes", widths: ArrayLike, curves: dict[str, Curve]) -> None:
     for i, (name, c) in enumerate(fitted.items()):
         assert c.slope is not None
         colour, marker = _look(name, i)
-        wanted = "" if c.predicted is None else f", predicted {c.predicted:+g}"
-        label = f"{name}: n$^{{{c.slope.value:+.2f}}}$ ± {c.slope.error:.2f}{wanted}"
+        prediction = "" if c.predicted is None else f", predicted {c.predicted:+g}"
+        label = f"{name}: n$^{{{c.slope.value:+.2f}}}$ ± {c.slope.error:.2f}{prediction}"
         axes.errorbar(widths, c.values, c.errors, fmt=marker, ms=4, capsize=2, color=colour, label=label)
         axes.plot(widths, c.slope.at(widths), DASHES[1], color=colour)
         if c.predicted is not None:

@@ -71,7 +71,7 @@ def _rms(squares: np.ndarray) -> tuple[float, float]:
     if not np.isfinite(squares).all() or not squares.any():
         return float(np.sqrt(np.mean(squares))), float("nan")
     value, error = rms_and_error(squares)
-    return value, max(error, 1e-12 * value)  # a fit wants an error, also of what does not scatter
+    return value, max(error, 1e-12 * value)  # a fit needs an error, even where nothing scatters
 
 
 def _ratio(top: np.ndarray, bottom: np.ndarray) -> tuple[float, float]:
@@ -91,7 +91,7 @@ def _curve(widths: Sequence[int], points: list[tuple[float, float]], predicted: 
 
 
 def verdict_of_widths(fitted: dict[str, Curve], theory: bool) -> Verdict:
-    """The verdict of the measured exponents alone; `theory` where h is known to be of size 1."""
+    """The verdict from the measured exponents alone; `theory` where h is known to be of size 1."""
     word, reasons = _decide(fitted, theory)
     known = ADVICE if theory else GENERAL_ADVICE
     advice = known[word] if word != UNDECIDED else "Take wider networks, more seeds, or steps=2."
@@ -108,29 +108,29 @@ def _decide(fitted: dict[str, Curve], theory: bool) -> tuple[Regime, list[str]]:
     off += [name for name in sized if theory and _high(fitted[name]) < -GROWS]
     off = [name for name in off if _error(fitted[name]) <= KNOWN]
     if off:
-        return UNSTABLE, [f"{name} {_says(fitted[name])}, not {_wanted(name)}" for name in off]
+        return UNSTABLE, [f"{name} {_describe(fitted[name])}, not {_expected(name)}" for name in off]
     decides = moved or ["kernel movement"]
     top = max(decides, key=lambda name: _exponent(fitted[name]))
     still = _high(fitted["Δf"]) < -FLAT
-    idle = [f"f itself does not move either: Δf {_says(fitted['Δf'])}"] if still else []
-    says = (
-        f"{top} {_says(fitted[top])}, the most of all layers"
+    idle = [f"f itself does not move either: Δf {_describe(fitted['Δf'])}"] if still else []
+    summary = (
+        f"{top} {_describe(fitted[top])}, the most of all layers"
         if len(decides) > 1
-        else f"{top} {_says(fitted[top])}"
+        else f"{top} {_describe(fitted[top])}"
     )
     if _high(fitted[top]) < (FALLS if moved else KERNEL_FALLS):
-        vanishes = f"{says}: it vanishes with the width"
+        vanishes = f"{summary}: it vanishes with the width"
         if still:
             return TRIVIAL, [vanishes, *idle]
-        return LAZY, [vanishes, f"Δf {_says(fitted['Δf'])}"]
+        return LAZY, [vanishes, f"Δf {_describe(fitted['Δf'])}"]
     if abs(_exponent(fitted[top])) <= FLAT + SIGMAS * _error(fitted[top]) and _error(fitted[top]) <= FLAT / 2:
-        stays = [] if still else [f"Δf {_says(fitted['Δf'])}"]
-        return FEATURES, [f"{says}: it stays at every width", *stays, *idle]
+        stays = [] if still else [f"Δf {_describe(fitted['Δf'])}"]
+        return FEATURES, [f"{summary}: it stays at every width", *stays, *idle]
     missing = [] if moved else ["hidden layers decide sooner: give features(params, x)"]
     bound = f"{FALLS if moved else KERNEL_FALLS:g} by {SIGMAS:g} error bars"
     if _error(fitted[top]) > FLAT / 2:
-        return UNDECIDED, [f"{says}: the error bar is above {FLAT / 2:g}", *missing]
-    return UNDECIDED, [f"{says}, neither flat nor below {bound}", *missing]
+        return UNDECIDED, [f"{summary}: the error bar is above {FLAT / 2:g}", *missing]
+    return UNDECIDED, [f"{summary}, neither flat nor below {bound}", *missing]
 
 
 def _exponent(curve: Curve) -> float:
@@ -150,11 +150,11 @@ def _high(curve: Curve) -> float:
     return _exponent(curve) + SIGMAS * _error(curve)
 
 
-def _says(curve: Curve) -> str:
+def _describe(curve: Curve) -> str:
     if curve.slope is None:
         return "is 0"
     return f"~ n^{curve.slope.value:+.2f} (± {curve.slope.error:.2f})"
 
 
-def _wanted(name: str) -> str:
+def _expected(name: str) -> str:
     return "of order 1" if name[0] == "h" else "bounded"

@@ -10,6 +10,7 @@ from jaxtyping import Array, PyTree
 from numpy.typing import ArrayLike
 
 from ..._data import Data
+from ..._tracing import jit
 from ...kernels.parameters import same_tree, split
 from ...problems.losses import AbstractLoss, SoftmaxCrossEntropy
 from ..regimes.model import by_name
@@ -26,7 +27,7 @@ class FunctionTrial:
         self.make, self.train, self.optimiser, self.features = make, train, optimiser, features
         self.x, self.y, self.loss, self.steps = jnp.asarray(x), jnp.asarray(y), loss, steps
         self.centred, self._traced = False, True
-        self._many = eqx.filter_jit(lambda keys, n, step: jax.vmap(lambda key: self._one(key, n, step))(keys))
+        self._many = jit(lambda keys, n, step: jax.vmap(lambda key: self._one(key, n, step))(keys))
 
     def batch(self, n: int) -> int:
         return 32
@@ -37,25 +38,25 @@ class FunctionTrial:
             try:
                 out = self._many(keys, n, jnp.asarray(step, jnp.result_type(float)))
                 return {name: np.asarray(v, float) for name, v in out.items()}
-            except Exception:  # an error of the user's own comes again, and clearer, without a trace
+            except Exception:  # an error in the user's code comes up again, and clearer, without tracing
                 self._traced = False
         each = [self._one(one, n, step) for one in keys]
         return {name: np.array([float(one[name]) for one in each]) for name in each[0]}
 
     def _one(self, key: Array, n: int, step: float) -> Data:
-        of_start, of_probes = jax.random.split(key)
-        made = self.make(of_start, n)
-        if not isinstance(made, tuple) or len(made) != 2 or not callable(made[0]):
-            raise ValueError(f"make(key, n) must return (f, params), f(params, x) a function, got {made!r}.")
-        f, before = made
+        start_key, probes_key = jax.random.split(key)
+        model = self.make(start_key, n)
+        if not isinstance(model, tuple) or len(model) != 2 or not callable(model[0]):
+            raise ValueError(f"make(key, n) must return (f, params), f(params, x) a function, got {model!r}.")
+        f, before = model
         after = self._trained(f, before, n, step)
         same_tree("params from make", before, "params after training", after)
-        (start, held), end = split(before), split(after)[0]
-        call = lambda moving: f(eqx.combine(moving, held), self.x)
+        (start, fixed), end = split(before), split(after)[0]
+        call = lambda moving: f(eqx.combine(moving, fixed), self.x)
         moved = jax.tree.map(lambda a, b: b - a, start, end)
         f0, linear = jax.jvp(call, (start,), (moved,))
         ft = call(end)
-        probes = jax.random.normal(of_probes, (PROBES, *f0.shape), f0.dtype)
+        probes = jax.random.normal(probes_key, (PROBES, *f0.shape), f0.dtype)
         K0, Kt = (_applied(call, at, probes) for at in (start, end))
         out = {"f(0)": f0, "f(t)": ft, "Δf": ft - f0, "gap": ft - f0 - linear, "K": K0, "ΔK": Kt - K0}
         if self.features is not None:
@@ -67,10 +68,10 @@ class FunctionTrial:
     def _trained(self, f: Callable, params: PyTree, n: int, step: float) -> PyTree:
         if self.train is not None:
             return self.train(f, params, self.x, self.y, n)
-        moving, held = split(params)
+        moving, fixed = split(params)
 
         def risk(moving: PyTree) -> Array:
-            out = f(eqx.combine(moving, held), self.x)
+            out = f(eqx.combine(moving, fixed), self.x)
             return jnp.mean(self.loss(out, labels_of(self.y, out.shape, self.loss)))
 
         optimiser = None if self.optimiser is None else self.optimiser(n)
@@ -82,7 +83,7 @@ class FunctionTrial:
             else:
                 updates, memory = optimiser.update(gradient, memory, moving)
             moving = jax.tree.map(jnp.add, moving, updates)
-        return eqx.combine(moving, held)
+        return eqx.combine(moving, fixed)
 
 
 def labels_of(y: Array, shape: tuple[int, ...], loss: AbstractLoss) -> Array:
@@ -92,9 +93,9 @@ def labels_of(y: Array, shape: tuple[int, ...], loss: AbstractLoss) -> Array:
         raise ValueError(f"f(params, x) must have a row for each of the {m} samples, got shape {shape}.")
     classes = isinstance(loss, SoftmaxCrossEntropy)
     if y.size != (m if classes else m * outputs):
-        wanted = f"{m} class numbers" if classes else f"y of the shape of f, {shape}"
+        expected = f"{m} class numbers" if classes else f"y of the shape of f, {shape}"
         hint = "" if classes or y.size != m else " Class numbers go with loss='cross_entropy'."
-        raise ValueError(f"{type(loss).__name__} loss needs {wanted}, got y of shape {y.shape}.{hint}")
+        raise ValueError(f"{type(loss).__name__} loss needs {expected}, got y of shape {y.shape}.{hint}")
     fitted = y.reshape(m) if classes else y.reshape(shape)
     with jax.ensure_compile_time_eval():  # y has values even where f is traced
         loss.check(y.reshape(m) if classes or outputs == 1 else y.reshape(m, outputs), outputs)

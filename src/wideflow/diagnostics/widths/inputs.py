@@ -1,4 +1,4 @@
-"""What a width check is given, checked: widths, loss, data, and what is to be trained."""
+"""The inputs of a width check, checked: widths, loss, data, and what is to be trained."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -29,15 +29,13 @@ def build_trial(
         centre = chosen.exponents(optimiser).f0 <= 0 if centred is None else bool(centred)
         return FamilyTrial(family, chosen, x, y, loss, steps, optimiser, centre)
     _refuse(bool(centred), "make(key, n) itself makes a centred model, F = f - f(0), where one is wanted")
-    named_one = isinstance(optimiser, str)
-    _refuse(
-        named_one and optimiser != "sgd", "with make(key, n), optimiser(n) must return an optax optimiser"
-    )
-    return FunctionTrial(family, x, y, loss, steps, train, None if named_one else optimiser, features)
+    by_name = isinstance(optimiser, str)
+    _refuse(by_name and optimiser != "sgd", "with make(key, n), optimiser(n) must return an optax optimiser")
+    return FunctionTrial(family, x, y, loss, steps, train, None if by_name else optimiser, features)
 
 
 def checked_family(family: Any) -> Any:
-    _refuse(is_network(family), "a network has one width; give net.family")
+    _refuse(is_network(family), "a network has one width; pass net.family")
     known = is_family(family) or callable(family)
     _refuse(not known, f"family must be a wf.Family or a function make(key, n), got {family!r}")
     return family
@@ -85,5 +83,5 @@ def checked_data(
     x, y = finite("x", x).astype(dtype), finite("y", y)
     y = y.astype(dtype) if y.dtype.kind == "f" else y
     if len(x) != len(y):
-        raise ValueError(f"x and y must have as many rows, got {len(x)} and {len(y)}.")
+        raise ValueError(f"x and y must have equally many rows, got {len(x)} and {len(y)}.")
     return x, y

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from ..._checks import count, positive
 from ..._checks import key as check_key
 from ..._data import Data
-from ...figures import save
 from ...parametrisations import Exponents, Parametrisation, named
 from ...problems.losses import AbstractLoss, Huber, Squared
 from ...states.family import Family, is_family
+from ...store.pictures import save
 from ...verdicts import Verdict
 from ..regimes.report import plain
 from .family_trial import Squares
@@ -28,9 +28,9 @@ from .setting import Setting, setting
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ERROR = 0.02  # of an exponent, that seeds are added for
+ERROR = 0.02  # of an exponent: seeds are added until it is reached
 _MOVE = 0.1  # of f (in units of y) and of h at most: small enough for the first order in the step
-# a step, where there are several: what the first has moved must show in the second
+# per step, where there are several: what the first one moved must show in the second
 _MOVE_MORE = 0.5
 _DRAWS, _LEAST, _MOST = 2**13, 8, 2**12  # units per width, and networks at least and at most
 
@@ -63,11 +63,11 @@ class WidthReport:
         return max((abs(c.slope.value - c.predicted) for c in compared), default=float("nan"))  # type: ignore
 
     def __str__(self) -> str:
-        said = "Verdict: " + self.verdict + ", because " + "; ".join(self.decision.reasons) + "."
+        sentence = "Verdict: " + self.verdict + ", because " + "; ".join(self.decision.reasons) + "."
         theory = [] if self.expected is None else [f"The theory of the limit says: {self.expected}."]
         return "\n".join(
             [
-                *(str(self.setting), "", *self._table(), "", said, *theory),
+                *(str(self.setting), "", *self._table(), "", sentence, *theory),
                 *(self.decision.advice, *map("Note: {}.".format, self.notes)),
             ]
         )
@@ -79,9 +79,9 @@ class WidthReport:
         head = f"{'rms of':<20}{'predicted':>10}{'measured':>18}{f'n = {first}':>12}{f'n = {last}':>12}"
         lines = [head]
         for name, c in self.curves.items():
-            wanted = "" if c.predicted is None else f"{c.predicted:+.2f}"
+            prediction = "" if c.predicted is None else f"{c.predicted:+.2f}"
             slope = "" if c.slope is None else f"{c.slope.value:+.3f} ± {c.slope.error:.3f}"
-            lines.append(f"{name:<20}{wanted:>10}{slope:>18}{c.values[0]:>12.3g}{c.values[-1]:>12.3g}")
+            lines.append(f"{name:<20}{prediction:>10}{slope:>18}{c.values[0]:>12.3g}{c.values[-1]:>12.3g}")
         return lines
 
     def to_dict(self) -> Data:
@@ -104,7 +104,7 @@ class WidthReport:
 
     def plot(self, path: str | Path | None = None) -> "Figure":
         """|Δh_l| and |Δf| against n with the fitted and the predicted slopes; beside it |h_l(t)|, which
-        look alike in every regime."""
+        looks alike in every regime."""
         figure = draw(self.widths, self.curves, self.verdict)
         if path is not None:
             save(figure, path)
@@ -137,7 +137,7 @@ def width_check(
       after, or by `optimiser(n)`, an optax optimiser at width n; `features(params, x)` gives hidden layers.
     - x, y: rows to train on; for a family by default 16 of a Gaussian in R^d and y = erf of one direction.
     - step: η₀; by default such that nothing moves by more than 10 % in one step (50 % where there are more).
-    - seeds: networks a width; by default so many that the error bars of the exponents are below 0.02.
+    - seeds: networks per width; by default enough to bring the error bars of the exponents below 0.02.
     - centred: train F = f − f(0). By default where the predicted f(0) does not grow: f(0), of order 1 and
       random, would be part of the residual and cost seeds. Where it grows it is part of the prediction.
     - progress: called with a line of text at every width.
@@ -155,61 +155,63 @@ def width_check(
     x, y = checked_data(family, x, y, loss, 0.1 if grows else 1.0)
     trial = build_trial(family, chosen, x, y, loss, steps, optimiser, centred, train, features)
     own_step = train is not None or not isinstance(optimiser, str)
-    wanted = {n: count("seeds", seeds, least=2) if seeds else max(_LEAST, _DRAWS // n) for n in ns}
+    counts = {n: count("seeds", seeds, least=2) if seeds else max(_LEAST, _DRAWS // n) for n in ns}
     if own_step or step is not None:
         eta = 1.0 if own_step else positive("step", step)
     else:
-        eta = _step(trial, ns, key, _size(y, loss), wanted, steps)
+        eta = _step(trial, ns, key, _size(y, loss), counts, steps)
     predicted = None if chosen is None else chosen.exponents(optimiser)
-    squares, fitted = _measured(trial, ns, key, eta, wanted, seeds is not None, predicted, steps, progress)
+    squares, fitted = _measured(trial, ns, key, eta, counts, seeds is not None, predicted, steps, progress)
     notes = _notes(ns, squares, fitted, predicted, trial.centred, eta, own_step, steps)
     expected = None if chosen is None else chosen.regime(optimiser).verdict
     verdict = verdict_of_widths(fitted, predicted is not None)
     number = tuple(len(squares[n]["Δf"]) for n in ns)
-    made = setting(chosen, optimiser, train, loss, x, default)
+    conditions = setting(chosen, optimiser, train, loss, x, default)
     how = number, trial.centred, eta, steps, notes
-    return WidthReport(made, ns, fitted, verdict, predicted, expected, *how)
+    return WidthReport(conditions, ns, fitted, verdict, predicted, expected, *how)
 
 
 def _measured(
-    trial, ns, key, eta, wanted, fixed, predicted, steps, progress
+    trial, ns, key, eta, counts, fixed, predicted, steps, progress
 ) -> tuple[dict[int, Squares], dict[str, Curve]]:
     """Rounds of networks at every width until the error bars are small, or as many as asked for."""
     squares: dict[int, list[Squares]] = {n: [] for n in ns}
     done = 0
     while True:
         for i, n in enumerate(ns):
-            size = min(trial.batch(n), wanted[n])
-            have = sum(len(part["Δf"]) for part in squares[n])
-            while have < wanted[n]:
-                fresh = jax.random.fold_in(jax.random.fold_in(key, i), have)
+            size = min(trial.batch(n), counts[n])
+            drawn = sum(len(part["Δf"]) for part in squares[n])
+            while drawn < counts[n]:
+                fresh = jax.random.fold_in(jax.random.fold_in(key, i), drawn)
                 squares[n].append(trial.squares(fresh, size, n, eta))
-                have += size
+                drawn += size
             if progress is not None:
-                progress(f"width {n}: {have} networks")
+                progress(f"width {n}: {drawn} networks")
         joined = {n: {k: np.concatenate([part[k] for part in squares[n]]) for k in squares[n][0]} for n in ns}
         fitted, done = curves(ns, joined, predicted, steps), done + 1
-        error, most = worst_error(fitted), max(wanted.values())
+        error, most = worst_error(fitted), max(counts.values())
         if fixed or error <= ERROR or most >= _MOST or done >= 6:
             return joined, fitted
         # The error falls with the root of the number; a scatter that does not come from seeds stops at six.
         factor = int(np.clip(np.ceil((error / ERROR) ** 2), 2, 4))
-        wanted = {n: factor * v for n, v in wanted.items()}
+        counts = {n: factor * v for n, v in counts.items()}
 
 
 def _size(y: ArrayLike, loss: AbstractLoss) -> float:
-    """What f must come near to: y itself, or, for classes, of order 1."""
+    """The size that f must reach: that of y, or, for classes, order 1."""
     if not isinstance(loss, Squared | Huber):
         return 1.0
     return max(float(np.sqrt(np.mean(np.asarray(y, float) ** 2))), 1e-30)
 
 
-def _step(trial, ns: tuple[int, ...], key: Array, size: float, wanted: dict[int, int], steps: int) -> float:
+def _step(trial, ns: tuple[int, ...], key: Array, size: float, counts: dict[int, int], steps: int) -> float:
     """η₀ that moves f, in units of y, and every hidden layer, of itself, by `_MOVE` at most."""
-    tried, moves = 1e-3, []
+    trial_step, moves = 1e-3, []
     for n in (ns[0], ns[-1]):
-        # As many as will be trained, which is one program less to compile.
-        drawn = trial.squares(jax.random.fold_in(key, 2**31 - 1), min(trial.batch(n), wanted[n]), n, tried)
+        # As many as will be trained: one program less to compile.
+        drawn = trial.squares(
+            jax.random.fold_in(key, 2**31 - 1), min(trial.batch(n), counts[n]), n, trial_step
+        )
         squares = {name: float(np.sqrt(np.mean(v))) for name, v in drawn.items()}
         moves.append(squares["Δf"] / max(size, 0.0 if trial.centred else squares["f(0)"]))
         moves += [
@@ -217,8 +219,8 @@ def _step(trial, ns: tuple[int, ...], key: Array, size: float, wanted: dict[int,
         ]
     largest = max(moves)
     if not np.isfinite(largest) or largest == 0:
-        return tried
-    return float(tried * (_MOVE if steps == 1 else _MOVE_MORE * steps) / largest)
+        return trial_step
+    return float(trial_step * (_MOVE if steps == 1 else _MOVE_MORE * steps) / largest)
 
 
 def _notes(
@@ -232,7 +234,7 @@ def _notes(
         if centred
         else "f(0) is part of the residual (no centred model)"
     )
-    notes = [f"{model}; {seeds} networks a width; the largest error bar is {error:.3f}"]
+    notes = [f"{model}; {seeds} networks per width; the largest error bar is {error:.3f}"]
     if error > ERROR:
         notes.append(
             f"error bars above {ERROR:g} remain; more seeds, or wider networks where curves bend, help"
@@ -251,5 +253,5 @@ def _notes(
     ]
     if sizes:
         each = ", ".join(f"{v:+.2f}" for v in sizes)
-        notes.append(f"sizes |h(t)| have exponents {each}: they are alike in every regime and tell nothing")
+        notes.append(f"sizes |h(t)| have exponents {each}: they are alike in every regime and decide nothing")
     return tuple(notes)

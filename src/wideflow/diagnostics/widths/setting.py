@@ -40,7 +40,7 @@ def setting(
     x: np.ndarray,
     default: bool,
 ) -> Setting:
-    """The setting of a family under a chosen parametrisation, or of models of one's own (None)."""
+    """The setting of a family under a chosen parametrisation, or of the user's own models (None)."""
     if chosen is None:
         by = "train(f, params, x, y, n)" if train is not None else "optimiser(n)"
         by = "sgd" if train is None and isinstance(optimiser, str) else by

@@ -14,7 +14,7 @@ from ...states.grid import GridDensity, is_grid
 from ..adaptive import AbstractAdaptive, Attempt, clipped
 from .steps import AbstractStep, Cells, DriftDiffusion, Transport
 
-_EXCESS = 3.0  # diffusion by the grid, as a part of 1/β, that is worth a warning
+_EXCESS = 3.0  # diffusion by the grid, as a fraction of 1/β, that is worth a warning
 _AT_BOUNDARY = 1e-5  # mass in the outermost cells that is worth a warning
 _ROUNDINGS = 64  # of the free energy, within which two values are one
 _FIRST = 1e-3  # the first step
@@ -22,7 +22,7 @@ _FIRST = 1e-3  # the first step
 
 class GridMemory(eqx.Module):
     """The next step, the potential and the free energy of the last accepted density, and the most mass that
-    has been seen in the outermost cells."""
+    has ever been in the outermost cells."""
 
     dt: Float[Array, ""]
     potential: Float[Array, "..."]
@@ -42,7 +42,7 @@ class GridFlow(AbstractAdaptive):
     from a shorter one (of two such, the later may have the larger F, by far less than `tol`). On a reduced
     problem noise brings the drift (d_i − 1)/(βr_i) of the radius of each block of dimension d_i. A run
     records F as `free_energy`. λ and β are those of the functional, a `wf.FreeEnergy(R, beta=…, decay=…)`, or
-    said here. A run that needs more than `max_steps` steps stalls.
+    given here. A run that needs more than `max_steps` steps stalls.
 
     Of second order in the cells' size h as long as β|∇Ψ|h ≲ 2; beyond, mass diffuses by |∇Ψ|h/2 more:
     `run.info["grid_diffusion"]` is the mean of that over 1/β.
@@ -107,7 +107,7 @@ class GridFlow(AbstractAdaptive):
         grid, before = _cells(state), now.memory
         dtype, potential = now.t.dtype, self._potential(state)
         eps = jnp.finfo(dtype).eps
-        # below this, rounding of the masses rules the estimate
+        # below this, rounding of the masses dominates the estimate
         tol = jnp.maximum(jnp.asarray(self.tol, dtype), 64 * eps)
         dt = jnp.where(clip, jnp.minimum(before.dt, t1 - now.t), before.dt)
         mass, error = self.scheme(now.value, before.potential, potential, grid, dt)
@@ -136,18 +136,18 @@ class GridFlow(AbstractAdaptive):
         return {"boundary_mass": memory.boundary, "grid_diffusion": excess}
 
     def cautions(self, noted):
-        told = {}
+        messages = {}
         if (excess := float(np.max(noted["grid_diffusion"]))) > _EXCESS:
-            told["steep"] = (
+            messages["steep"] = (
                 f"The potential is so steep from cell to cell that the grid adds {excess:.2g} of the noise's"
                 " own diffusion 1/beta: take more cells, or beta = inf for transport of second order."
             )
         if (share := float(np.max(noted["boundary_mass"]))) > _AT_BOUNDARY:
-            told["boundary"] = (
+            messages["boundary"] = (
                 f"{share:.2g} of the mass is in the outermost cells of the grid: what would leave is held "
                 "there. Take a larger box."
             )
-        return told
+        return messages
 
     def read(self, carry, t):
         return clipped(self, carry, self.target(t)).state

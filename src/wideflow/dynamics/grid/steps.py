@@ -16,8 +16,9 @@ from .faces import inflow, limited
 
 Potential = Callable[[Array], Array]  # the masses ↦ Ψ_λ at the centres, of the same shape
 
-# The sub-steps of three columns, of one, two and three each: is it the first of its column, which part of
-# the step is it, and how its fluxes count in the extrapolations of order 3 and 2, beyond the last column.
+# The sub-steps of three columns, of one, two and three each: whether it is the first of its column, which
+# part of the step it is, and how its fluxes count in the extrapolations of order 3 and 2, beyond the last
+# column.
 _SUBSTEPS = (
     (True, 1 / 1, 0.5, 0.0),
     *((first, 1 / 2, -4.0, -2.0) for first in (True, False)),
@@ -26,7 +27,7 @@ _SUBSTEPS = (
 
 
 class Cells(NamedTuple):
-    """What a step needs to know of the cells."""
+    """What a step needs to know about the cells."""
 
     widths: Float[Array, " D"]
     moves: tuple[bool, ...]
@@ -43,7 +44,8 @@ class AbstractStep(eqx.Module):
 
     @abc.abstractmethod
     def excess(self, mass: Array, phi: Array, grid: Cells) -> Array:
-        """Diffusion that the grid adds where the potential is steep from cell to cell, as a part of 1/β."""
+        """Diffusion that the grid adds where the potential is steep from cell to cell, as a fraction of
+        1/β."""
 
     @abc.abstractmethod
     def longest(self, first: Array, grid: Cells) -> Array:
@@ -88,20 +90,20 @@ class DriftDiffusion(AbstractStep):
         subs = (begins, *(v.astype(mass.dtype) for v in numbers))
         (finest, high, low), _ = jax.lax.scan(substep, (mass, zero, zero), subs)
         new = finest + inflow(limited(finest, high), mass)
-        differs = [None if a is None else a - b for a, b in zip(high, low, strict=True)]
-        return new, jnp.sum(jnp.abs(inflow(differs, mass)))
+        difference = [None if a is None else a - b for a, b in zip(high, low, strict=True)]
+        return new, jnp.sum(jnp.abs(inflow(difference, mass)))
 
     def excess(self, mass, phi, grid):
         """Scharfetter–Gummel fluxes are centred ones with the diffusion x coth x / β, x = β|ΔΦ|/2: mean of
         x coth x − 1 over ρ, on the axis where it is largest."""
-        found = [jnp.zeros((), mass.dtype)]
+        excesses = [jnp.zeros((), mass.dtype)]
         for i, moves in enumerate(grid.moves):
             if moves:
                 x = jnp.abs(jnp.diff(jnp.moveaxis(phi, i, 0), axis=0)) * self.beta / 2
                 along = jnp.moveaxis(mass, i, 0)
-                more = jnp.where(x > 1e-3, x / jnp.tanh(jnp.maximum(x, 1e-3)) - 1, x**2 / 3)
-                found.append(jnp.sum(more * (along[1:] + along[:-1]) / 2))
-        return jnp.max(jnp.stack(found)).astype(mass.dtype)
+                excess = jnp.where(x > 1e-3, x / jnp.tanh(jnp.maximum(x, 1e-3)) - 1, x**2 / 3)
+                excesses.append(jnp.sum(excess * (along[1:] + along[:-1]) / 2))
+        return jnp.max(jnp.stack(excesses)).astype(mass.dtype)
 
     def longest(self, first, grid):
         return jnp.asarray(jnp.inf, first.dtype)

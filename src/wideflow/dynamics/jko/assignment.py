@@ -1,4 +1,4 @@
-"""Whether the proximal step of particles is one of W2: every particle keeps its own."""
+"""Whether the proximal step of particles is one of W2: the identity is an optimal assignment."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from ...states.particles import Particles
 
 _MOST_SOLVED = 1000  # particles for which the assignment problem is solved
 _BLOCK = 2**22  # pairs at once
-_MOST_PAIRS = 2**26  # beyond, evenly chosen particles are held against all the others
+_MOST_PAIRS = 2**26  # beyond, evenly chosen particles are compared with all the others
 
 
 class Certificate(NamedTuple):
@@ -38,7 +38,7 @@ def certificate(
     which is then optimal, whatever the weights. It holds wherever φ is convex, so for small τ. If it fails
     by δ, the true W2² is at least Σ weights_j |θ⁺_j − θ_j|² − 2δ. Particles whose frozen coordinates
     differ are of different kinds, and are not exchanged. With more than 8192 particles only some of the pairs
-    are looked at: no proof any more, but a sign."""
+    are checked: that is evidence, no longer a proof."""
     theta, moved = before.theta, after.theta
     phi = 0.5 * jnp.sum(moved**2, axis=1) + step.astype(theta.dtype) * G.potential(moved, after)
     rest = phi - jnp.sum(theta * moved, axis=1)
@@ -85,7 +85,7 @@ def _is_shortest(
 ) -> bool:
     from scipy.optimize import linear_sum_assignment
 
-    if np.ptp(weights) > 1e-6 * np.max(weights):  # of equal weights alone is it an assignment
+    if np.ptp(weights) > 1e-6 * np.max(weights):  # an assignment problem for equal weights only
         return False
     old, new = old.astype(float), new.astype(float)
     cost = 0.5 * ((old[:, None] - new) ** 2).sum(-1)
@@ -93,6 +93,6 @@ def _is_shortest(
     other = (frozen[:, None] != frozen).any(-1)
     cost = np.where(other, 1e3 * (1 + cost.max()) * len(cost), cost)
     if not np.isfinite(cost).all():
-        return True  # a step that failed has another message
+        return True  # a failed step has a message of its own
     rows, columns = linear_sum_assignment(cost)
     return bool(np.trace(cost) - cost[rows, columns].sum() <= slack)

@@ -45,13 +45,13 @@ class Entropic(AbstractScheme):
     second marginal ρ, the next one.
 
     Entropic transport blurs: without G each step adds the variance ε to every trained axis, a diffusion
-    ε/(2τ). So much is taken out of the entropy of F, κ = max(0, 1/β − ε/(2τ)): for ε ≤ 2τ/β what is left
-    of the bias is of order τ, as the error of the movement itself; beyond, the diffusion is too large by
-    ε/(2τ) − 1/β, at β = ∞ by all of ε/(2τ) (`JKO.blur` tells).
+    ε/(2τ). That much is taken out of the entropy of F, κ = max(0, 1/β − ε/(2τ)): for ε ≤ 2τ/β what is left
+    of the bias is of order τ, like the error of the movement itself; beyond, the diffusion is too large by
+    ε/(2τ) − 1/β, at β = ∞ by all of ε/(2τ) (see `JKO.blur`).
 
     γ = a(θ)e^{−|θ−θ'|²/(2ε)}b(θ'), a = ρ_k/(Kb), b = ((Kᵀa)^{−κ}e^{−Ψ_λ})^{1/(ε/τ + κ)}, ρ = b Kᵀa,
     with Ψ_λ taken at ρ itself: one damped fixed point for log b, all in logarithms. K acts axis by axis;
-    nothing of size cells × cells is held. Mass is kept to rounding, and ρ ≥ 0."""
+    nothing of size cells × cells is stored. Mass is kept to rounding, and ρ ≥ 0."""
 
     epsilon: Scalar
     tol: float | None = None
@@ -83,7 +83,7 @@ class Entropic(AbstractScheme):
         def residual(log_b: Array) -> tuple[Array, Array]:
             spread, log_rho = scaled(log_b)
             rho, change = jnp.exp(log_rho), wanted(spread, log_rho) - log_b
-            change = change - jnp.sum(rho * change)  # a factor of b is one of a
+            change = change - jnp.sum(rho * change)  # a constant factor of b can be moved into a
             return change, jnp.sum(rho * jnp.abs(change))
 
         def turn(loop: _Turn) -> _Turn:

@@ -28,8 +28,8 @@ from .splitting import Splitting
 
 
 class JKOCarry(AbstractCarry):
-    """Step counter k, key and state: all that step k + 1 depends on; and what was noted on the way, the last
-    step's residual and how many steps may not have been those of W2."""
+    """Step counter k, key and state: all that step k + 1 depends on; and what was noted on the way: the last
+    step's residual and how many steps may not have been steps of W2."""
 
     k: Int[Array, ""]
     key: Array
@@ -43,20 +43,20 @@ class JKO(AbstractDynamics):
     movement (Jordan, Kinderlehrer, Otto) of the flow ∂tρ = ∇·(ρ∇Ψ_λ) + β⁻¹Δρ, of first order in τ. In the
     first two schemes F never rises, and Σ_k W2²(ρ_{k+1}, ρ_k) ≤ 2τ(F(ρ_0) − F(ρ_K)).
 
-    `step` is τ; λ and β are those of the functional, a `wf.FreeEnergy`, or said here.
+    `step` is τ; λ and β are those of the functional, a `wf.FreeEnergy`, or given here.
 
     The state decides the scheme:
     - `wf.Particles` on the line (D = 1) with noise: the particles are quantiles (`law.nodes(n)`, or equal
       weights), W2 is exact and the entropy that of the law behind them. Gaussians are moved exactly.
     - `wf.Particles` without noise (beta=inf): the proximal step θ⁺ = θ + τv(θ⁺). It is checked that no other
-      assignment of the particles is shorter, so that the distance is W2; a warning tells if one is.
+      assignment of the particles is shorter, so that the distance is W2, with a warning if one is.
     - `wf.Particles` in D > 1 with noise: that step, then √(2τ/β)g (Lie splitting, of first order).
-    - `wf.GridDensity`: entropic transport. It blurs: each step adds a diffusion ε/(2τ), of which 1/β is made
-      part of F's own; the rest is bias. `epsilon` sets ε; `JKO.blur(density)` tells it, diffusion and bias.
+    - `wf.GridDensity`: entropic transport. It blurs: each step adds a diffusion ε/(2τ), of which up to
+      1/β counts as the noise of F; the rest is bias. `epsilon` sets ε; `JKO.blur(density)` returns all three.
 
-    `tol` is what the inner solve leaves: in θ for particles, in log ρ (mean) on grids; 1e-9 in float64 and
-    1e-4 in float32 by default. Where Ψ has kinks (relu on data) the minimum may lie on one, where no gradient
-    vanishes: the run then stalls, and says so.
+    `tol` is the residual that the inner solve may leave: in θ for particles, in log ρ (mean) on grids; 1e-9
+    in float64 and 1e-4 in float32 by default. Where Ψ has kinks (relu on data) the minimum may lie on one,
+    where no gradient vanishes: the run then stalls and reports it.
 
     >>> run = wf.evolve(wf.JKO(F, step=0.1), wf.init(line, theta=1.0).nodes(8), ts)
     >>> run.status
@@ -151,21 +151,21 @@ class JKO(AbstractDynamics):
         return {"blur": jnp.asarray(blur.epsilon), "blur_bias": jnp.asarray(blur.bias)}
 
     def cautions(self, noted):
-        told = {}
+        messages = {}
         if "blur" in noted and self.noisy and float(np.max(noted["blur_bias"])) > 0:
             epsilon = float(np.max(noted["blur"]))
             diffusion = epsilon / (2 * self.step)
-            told["blur"] = (
+            messages["blur"] = (
                 f"JKO blurs by epsilon = {epsilon:.3g} a step, a diffusion of {diffusion:.3g}, "
                 f"more than 1/beta = {1 / self.beta:.3g}: the result is that of a larger temperature. Use "
                 f"cells smaller than {math.sqrt(2 * self.step / self.beta):.3g}, or a larger step."
             )
         if int(np.max(noted["unsure_steps"])):
-            told["unsure"] = (
+            messages["unsure"] = (
                 f"A JKO step of {self.step:.3g} moved particles so far that another assignment of them is or "
                 "may be shorter: the step lowers F, but its distance is not W2. Use a smaller step."
             )
-        return told
+        return messages
 
     def read(self, carry, t):
         return carry.state
@@ -205,7 +205,7 @@ def _advance(
 ) -> tuple[JKOCarry, Array, Array]:
     """Minimising movements until step `stop`, the end of the budget, or one that could not be solved."""
 
-    def goes_on(now: _Moving) -> Array:
+    def unfinished(now: _Moving) -> Array:
         return now.finite & now.solved & (now.left > 0) & (now.k < stop)
 
     def move(now: _Moving) -> _Moving:
@@ -218,6 +218,6 @@ def _advance(
 
     yes, own = jnp.ones((), bool), carry.state.own()
     first = _Moving(carry.k, own, carry.residual, carry.unsure, is_finite(carry.state), yes, budget)
-    last = jax.lax.while_loop(goes_on, move, first)
+    last = jax.lax.while_loop(unfinished, move, first)
     state = carry.state._with(**last.own)
     return JKOCarry(last.k, carry.key, state, last.residual, last.unsure), last.finite, last.solved

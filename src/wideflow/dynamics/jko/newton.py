@@ -12,7 +12,7 @@ from ..._typing import Scalar
 
 _MOST = 200  # Newton steps; a handful are usual
 _MOST_INNER = 100  # conjugate-gradient steps for each
-_FORCING = 1e-3  # each Newton equation is solved to this many of its right side
+_FORCING = 1e-3  # each Newton equation is solved to this fraction of its right-hand side
 _HALVINGS = 40
 _ARMIJO = 1e-4
 _INSIDE = 0.9  # of the way to where the order of particles would break
@@ -43,7 +43,7 @@ class AbstractObjective(eqx.Module):
         """⟨p, q⟩ in the metric."""
 
 
-class Found(NamedTuple):
+class Iterate(NamedTuple):
     """A point with its value and gradient, the norm of P⁻¹ gradient there (the error in θ, roughly), the
     steps it took, and whether no further one went down."""
 
@@ -55,25 +55,25 @@ class Found(NamedTuple):
     stuck: Bool[Array, ""]
 
 
-def minimise(objective: AbstractObjective, start: PyTree, tol: Array) -> Found:
+def minimise(objective: AbstractObjective, start: PyTree, tol: Array) -> Iterate:
     """A minimum near `start`, to |P⁻¹ gradient| ≤ tol. Where the second derivative is not positive the step
     is cut short (truncated conjugate gradients), so that the value never rises beyond its rounding."""
 
-    def at(parts: PyTree, value: Array, steps: Array, stuck: Array) -> Found:
+    def at(parts: PyTree, value: Array, steps: Array, stuck: Array) -> Iterate:
         gradient = objective.gradient(parts)
         direction = objective.precondition(parts, gradient)
         size = jnp.sqrt(objective.inner(direction, direction))
-        return Found(parts, value, gradient, size, steps, stuck)
+        return Iterate(parts, value, gradient, size, steps, stuck)
 
-    def goes_on(found: Found) -> Array:
-        return (found.residual > tol) & (found.steps < _MOST) & ~found.stuck
+    def unfinished(iterate: Iterate) -> Array:
+        return (iterate.residual > tol) & (iterate.steps < _MOST) & ~iterate.stuck
 
-    def step(found: Found) -> Found:
-        parts, value, stuck = _line_search(objective, found, _newton_direction(objective, found.parts))
-        return at(parts, value, found.steps + 1, stuck)
+    def step(iterate: Iterate) -> Iterate:
+        parts, value, stuck = _line_search(objective, iterate, _newton_direction(objective, iterate.parts))
+        return at(parts, value, iterate.steps + 1, stuck)
 
     none = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
-    return jax.lax.while_loop(goes_on, step, at(start, objective.value(start), *none))
+    return jax.lax.while_loop(unfinished, step, at(start, objective.value(start), *none))
 
 
 def _add(p: PyTree, q: PyTree, by: Scalar) -> PyTree:
@@ -88,7 +88,7 @@ def _newton_direction(objective: AbstractObjective, parts: PyTree) -> PyTree:
     z = precondition(r)
     rz = inner(r, z)
     zero = jax.tree.map(jnp.zeros_like, parts)
-    # the search direction p, what is found so far, its residual, and whether to go on
+    # the search direction p, the solution so far, its residual, and whether to continue
     begin = (z, zero, r, rz, jnp.zeros((), jnp.int32), jnp.ones((), bool))
 
     def body(loop: PyTree) -> PyTree:
@@ -97,7 +97,7 @@ def _newton_direction(objective: AbstractObjective, parts: PyTree) -> PyTree:
         bend = inner(p, image)
         positive = bend > 0
         by = jnp.where(positive, rz_now / jnp.where(positive, bend, 1.0), 0.0)
-        # along a first direction without positive curvature one goes downhill
+        # if already the first direction has no positive curvature, take it downhill
         by = jnp.where(positive | (k > 0), by, 1.0)
         d, r = _add(d, p, by), _add(r, image, -by)
         z = precondition(r)
@@ -109,20 +109,20 @@ def _newton_direction(objective: AbstractObjective, parts: PyTree) -> PyTree:
 
 
 def _line_search(
-    objective: AbstractObjective, found: Found, direction: PyTree
+    objective: AbstractObjective, iterate: Iterate, direction: PyTree
 ) -> tuple[PyTree, Array, Array]:
     """parts + s · direction with a value that falls enough, s = 1 if it may be; whether none was found."""
-    slope = objective.inner(found.gradient, direction)
-    slack = 32 * jnp.finfo(found.value.dtype).eps * jnp.abs(found.value)  # the value's own rounding
-    first = jnp.minimum(1.0, _INSIDE * objective.reach(found.parts, direction)).astype(found.value.dtype)
+    slope = objective.inner(iterate.gradient, direction)
+    slack = 32 * jnp.finfo(iterate.value.dtype).eps * jnp.abs(iterate.value)  # the value's own rounding
+    first = jnp.minimum(1.0, _INSIDE * objective.reach(iterate.parts, direction)).astype(iterate.value.dtype)
 
     def halved(loop: PyTree) -> PyTree:
         s, k, _, _ = loop
-        value = objective.value(_add(found.parts, direction, s / 2))
-        return s / 2, k + 1, value, value <= found.value + _ARMIJO * s / 2 * slope + slack
+        value = objective.value(_add(iterate.parts, direction, s / 2))
+        return s / 2, k + 1, value, value <= iterate.value + _ARMIJO * s / 2 * slope + slack
 
-    loop = (2 * first, jnp.zeros((), jnp.int32), found.value, jnp.zeros((), bool))
+    loop = (2 * first, jnp.zeros((), jnp.int32), iterate.value, jnp.zeros((), bool))
     loop = jax.lax.while_loop(lambda loop: ~loop[3] & (loop[1] < _HALVINGS), halved, loop)
     s, _, value, good = loop
-    parts = _add(found.parts, direction, jnp.where(good, s, 0.0))
-    return parts, jnp.where(good, value, found.value), ~good
+    parts = _add(iterate.parts, direction, jnp.where(good, s, 0.0))
+    return parts, jnp.where(good, value, iterate.value), ~good

@@ -1,4 +1,4 @@
-"""The proximal step of particles: W2 with the assignment that every particle keeps its own."""
+"""The proximal step of particles: W2 with the identity as the assignment of particles."""
 
 import jax
 import jax.numpy as jnp
@@ -53,8 +53,10 @@ class Proximal(AbstractScheme):
         objective = Movement(G, state, step.astype(state.dtype))
         scale = jnp.maximum(1.0, jnp.sqrt(objective.inner(state.parts, state.parts)))
         tol = tolerance(self.tol, state.dtype) * scale
-        found = minimise(objective, state.parts, tol)
-        return Moved(state.with_parts(state.projected(found.parts)), found.residual, found.residual <= tol)
+        minimum = minimise(objective, state.parts, tol)
+        return Moved(
+            state.with_parts(state.projected(minimum.parts)), minimum.residual, minimum.residual <= tol
+        )
 
     def is_w2(self, G, before, moved, step):  # noqa: N803
         return is_optimal(G, before, moved.state, step, moved.residual)

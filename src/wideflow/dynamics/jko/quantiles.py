@@ -137,5 +137,5 @@ class Quantiles(AbstractScheme):
         objective = LineMovement(movement, gap_rule(ranked.weights), beta.astype(state.dtype))
         scale = jnp.maximum(1.0, jnp.sqrt(objective.inner(ranked.parts, ranked.parts)))
         tol = tolerance(self.tol, state.dtype) * scale
-        found = minimise(objective, ranked.parts, tol)
-        return Moved(state.with_parts(pick(found.parts, back)), found.residual, found.residual <= tol)
+        minimum = minimise(objective, ranked.parts, tol)
+        return Moved(state.with_parts(pick(minimum.parts, back)), minimum.residual, minimum.residual <= tol)

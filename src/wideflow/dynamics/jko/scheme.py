@@ -1,4 +1,4 @@
-"""What every scheme of a minimising movement answers."""
+"""The interface of every scheme for a minimising movement."""
 
 import abc
 from typing import NamedTuple

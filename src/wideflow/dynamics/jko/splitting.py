@@ -11,7 +11,7 @@ class Splitting(AbstractScheme):
     """θ' = θ + τ v(θ'), then θ⁺ = θ' + √(2τ/β) g, g ~ N(0, I) on the trained coordinates.
 
     Lie splitting of F: the proximal step for R/α² + (λ/2)∫|θ|²dρ, then the heat equation for time τ, which is
-    the exact flow of −S/β. Of first order in τ (weakly), as the minimising movement itself; the law of the
+    the exact flow of −S/β. Of first order in τ (weakly), like the minimising movement itself; the law of the
     particles follows F, while one cloud of them has no entropy."""
 
     tol: float | None = None

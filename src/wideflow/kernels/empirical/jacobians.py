@@ -5,11 +5,11 @@ takes longer than the arithmetic."""
 
 from collections.abc import Callable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._tracing import jit
 from ..function import Model
 
 _SLICE = 4096  # parameters multiplied at a time, so that both factors stay in cache
@@ -33,7 +33,7 @@ def output_gradient(model: Model, x: Array, output: Array) -> list[Array]:
 
 
 def pushed(model: Model, x: Array, tangents: list[Array], leaves: bool) -> list[Array]:
-    """J(x)·v for a batch of tangents (q, …) a leaf: (q, k, O), one array a leaf or their sum alone."""
+    """J(x)·v for a batch of tangents (q, …) per leaf: (q, k, O), one array per leaf or their sum alone."""
     here, structure = jax.tree.flatten(model.moving)
 
     def along(which: list[int]) -> Array:
@@ -90,7 +90,7 @@ def _over_columns(block: Callable[[Array], list[Array]], columns: Array, first: 
     return jax.lax.fori_loop(first, columns.shape[0], fill, start)
 
 
-@eqx.filter_jit
+@jit
 def contraction_strip(
     model: Model, rates: Array, rows: Array, columns: Array, first: Array | int, trace: bool, leaves: bool
 ) -> list[Array]:
@@ -111,7 +111,7 @@ def contraction_strip(
     return _over_columns(block, columns, first)
 
 
-@eqx.filter_jit
+@jit
 def products_strip(
     model: Model,
     rates: Array,
@@ -137,7 +137,7 @@ def products_strip(
     return _over_columns(block, columns, first)
 
 
-@eqx.filter_jit
+@jit
 def contraction_diagonal(model: Model, rates: Array, tiles: Array, leaves: bool) -> list[Array]:
     """K(x_i, x_i) of tiles (n, k, …) of samples: (n, k, O, O)."""
 
@@ -150,7 +150,7 @@ def contraction_diagonal(model: Model, rates: Array, tiles: Array, leaves: bool)
     return jax.lax.map(block, tiles)
 
 
-@eqx.filter_jit
+@jit
 def products_diagonal(model: Model, rates: Array, rows: Array, outputs: Array, leaves: bool) -> list[Array]:
     """Rows o of K(x_i, x_i) for tiles (n, q) of pairs (x_i, o): (n, q, O)."""
 

@@ -41,7 +41,7 @@ def layerwise_ntk(
       "diagonal": K(x_i, x_i), (m, O, O), or (m,) for one output.
     - memory: bytes beside the kernel, 256 MiB by default: it sets how many samples are taken at once.
 
-    It follows the dtype of the network. Other weights, rates and multipliers do not compile anew. Inside jit,
+    It follows the dtype of the network. Other weights, rates and multipliers do not recompile. Inside jit,
     grad and vmap it is planned from shapes alone, all of a symmetric kernel is computed, and only shapes are
     checked."""
     return _kernels(network, x1, x2, form, memory, per_layer=False)[0]
@@ -154,7 +154,7 @@ def _write(kernel: np.ndarray, tile: np.ndarray, i: int, j: int, mirror: bool) -
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array that begins where JAX wants its own to begin, so that it can take it over."""
+    """An array aligned as JAX aligns its own, so that JAX can take it over."""
     size = math.prod(shape) * dtype.itemsize
     raw = np.empty(size + _ALIGNMENT, np.uint8)
     first = -raw.ctypes.data % _ALIGNMENT
@@ -162,7 +162,7 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 def _handed_over(kernel: np.ndarray) -> Array:
-    """As an array of JAX; without a copy where its memory is the host's."""
+    """As a JAX array; without a copy where its memory is that of the host."""
     shared = jax.default_backend() == "cpu" and kernel.flags.c_contiguous
     return jnp.from_dlpack(kernel) if shared else jnp.asarray(kernel)
 
@@ -179,7 +179,7 @@ def _diagonal(network: Network, x: np.ndarray, budget: int, copies: int) -> list
 
 
 def _check_finite(kernels: list[np.ndarray], form: str, symmetric: bool) -> None:
-    """Of a symmetric kernel the diagonal says all, as |K_ij|² ≤ K_ii K_jj."""
+    """For a symmetric kernel the diagonal is enough, as |K_ij|² ≤ K_ii K_jj."""
     for kernel in kernels:
         if symmetric and form != "diagonal":
             kernel = kernel[np.arange(len(kernel)), np.arange(len(kernel))]
@@ -190,6 +190,6 @@ def _check_finite(kernels: list[np.ndarray], form: str, symmetric: bool) -> None
         rows = ~finite if symmetric else ~finite.any(1)
         name, bad = ("x1", rows) if rows.any() else ("x2", ~finite.any(0))
         raise ValueError(
-            f"The kernel must be finite, but of {int(bad.sum())} of {len(bad)} samples {name} it is not; the "
-            f"first is {name}[{int(np.argmax(bad))}]. Are the weights finite and not too large?"
+            f"The kernel must be finite, but for {int(bad.sum())} of {len(bad)} samples {name} it is not; "
+            f"the first is {name}[{int(np.argmax(bad))}]. Are the weights finite and not too large?"
         )

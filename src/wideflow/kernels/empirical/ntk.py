@@ -43,7 +43,7 @@ def empirical_ntk(
     - rates: a number or a tree of numbers >= 0 that begins like params; 1 by default.
     - method: "contraction" multiplies Jacobians of tiles of samples; "products" pulls each output of each
       sample back to the parameters and pushes it forward through all samples; "auto" takes the cheaper one
-      that fits `memory` (bytes beside the kernel, 512 MiB by default). `plan` here tells why.
+      that fits `memory` (bytes beside the kernel, 512 MiB by default). `plan` says why.
     - per_leaf: a tree like params of kernels, whose sum is the kernel.
 
     It follows the dtype of params (at least float32), and compiles once for an f and a shape. Inside jit,
@@ -206,7 +206,7 @@ def _diagonal(task: _Task, rates: Array) -> list[np.ndarray]:
 
 
 def _traced_diagonal(task: _Task, rates: Array) -> list[Array]:
-    """In tiles, several of them a call."""
+    """In tiles, several of them per call."""
     m, O, plan = len(task.x1), task.model.outputs, task.plan  # noqa: E741
     if plan.method == "contraction":
         out = contraction_diagonal(task.model, rates, _tiles(task.x1, plan.tile), task.per_leaf)
@@ -264,5 +264,5 @@ def _check_finite(kernels: list[np.ndarray], form: str, symmetric: bool) -> None
                 name, sample = ("x1" if symmetric else "x2"), int(np.argmax(columns))
         raise ValueError(
             f"The kernel must be finite, but {int(bad.sum())} of {bad.size} entries are not; the first "
-            f"sample at fault is {name}[{sample}]. Has f a slope there (√ at 0)?"
+            f"sample at fault is {name}[{sample}]. Does f have a finite slope there (√ at 0 has none)?"
         )

@@ -1,4 +1,4 @@
-"""Which way to an empirical kernel costs least within a budget of memory."""
+"""Which way to compute an empirical kernel costs least within a memory budget."""
 
 import math
 from functools import lru_cache
@@ -14,7 +14,7 @@ from ..function import Batch, Model
 
 BUDGET = 2**29  # bytes: 512 MiB
 METHODS = ("contraction", "products")
-# Measured on two cores: writing one entry of a Jacobian takes as long as so many operations of a matrix
+# Measured on two cores: writing one entry of a Jacobian takes as long as this many operations of a matrix
 # product, because its outer products are bound by memory.
 _ENTRY = 100
 _COLUMNS = 256  # samples to push a tangent through at once: enough for products at the full rate
@@ -48,7 +48,7 @@ class Costs(NamedTuple):
 
 def costs(model: Model, x: Batch) -> Costs:
     """From the compiler's own count (nothing is compiled), or 2P operations where it has none, or where f is
-    traced and may close over what is."""
+    traced and may close over traced values."""
     if model.traced:
         return Costs(2.0 * model.size, 0.0)
     (dynamic, static), structure = _parts(model)
@@ -128,7 +128,7 @@ def even(m: int, most: float) -> int:
 
 
 def _contraction(model, cost: Costs, m1: int, m2: int, symmetric: bool, form: str, budget: int) -> Plan:
-    """A tile of rows is held, tiles of columns pass by: each is computed once a tile of rows."""
+    """A tile of rows is kept while tiles of columns pass by: these are computed once per tile of rows."""
     O, P = model.outputs, model.size  # noqa: E741
     sample = O * (P * model.dtype.itemsize + cost.activations)
     if form == "diagonal":

@@ -1,10 +1,10 @@
 """The tangent kernel of neurons a φ(⟨w, x⟩ + b), by two matrix products."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._tracing import jit
 from ...problems.neurons import is_ridge
 from ...states.particles import Particles, is_cloud
 from ...states.trainable import AbstractTrainable
@@ -21,7 +21,7 @@ def fits_ridges(state: AbstractTrainable, shape1: tuple[int, ...], shape2: tuple
     return one and small and state.neuron.size(shape1[1]) == state.D
 
 
-@eqx.filter_jit
+@jit
 def ridge_kernels(
     particles: Particles, x1: Float[Array, "m1 d"], x2: Float[Array, "m2 d"]
 ) -> dict[str, Float[Array, "m1 m2"]]:

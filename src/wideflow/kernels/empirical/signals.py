@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from ..._tracing import jit
 from ...parametrisations import Parametrisation
 from ...states.family import Family
 from ...states.network import Network
@@ -44,7 +45,7 @@ def _numbers(family: Family, n: int) -> int:
 
 
 def bare(network: Network) -> Network:
-    """The network without what its kernel does not depend on, centre and names, which would compile anew."""
+    """The network without what its kernel does not depend on, centre and names, which would recompile."""
     zeros = (0.0,) * len(network.parts)
     unnamed = jax.tree.structure(Parametrisation(zeros, zeros, zeros))
     exponents = jax.tree.unflatten(unnamed, jax.tree.leaves(network.parametrisation))
@@ -52,7 +53,7 @@ def bare(network: Network) -> Network:
     return eqx.tree_at(parts, network, (exponents, None), is_leaf=lambda v: v is None)
 
 
-@eqx.filter_jit
+@jit
 def signals(network: Network, x: Array) -> Tile:
     """Of every weight layer, on samples x."""
     sites = network.family.sites(network.n)
@@ -93,7 +94,7 @@ def _entering(network: Network, i: int, patches: Array) -> Array:
 Corner = tuple[slice, slice]
 
 
-@eqx.filter_jit
+@jit
 def blocks(first: Tile, second: Tile, trace: bool, per_layer: bool) -> list[Float[Array, "m k O O"]]:
     """The kernel between two tiles of samples, or its terms; of `trace` the mean over outputs of K_oo."""
     one, other = (_as_one_output(tile) if trace else tile for tile in (first, second))
@@ -128,13 +129,13 @@ def _samples_of(tile: Tile) -> int:
     return tile[0].a.shape[0]
 
 
-@eqx.filter_jit
+@jit
 def _triangle(tile: Tile, trace: bool, per_layer: bool) -> list[list[Array]]:
     tile = _as_one_output(tile) if trace else tile
     return _corners(tile, tile, _halves(0, _samples_of(tile)), per_layer)
 
 
-@eqx.filter_jit
+@jit
 def diagonal(tile: Tile, per_layer: bool) -> list[Float[Array, "m O O"]]:
     """K(x_i, x_i), or its terms."""
 

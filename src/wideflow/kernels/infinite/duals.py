@@ -18,7 +18,7 @@ from ...problems.duals import closed_dual
 from ...problems.elementwise import arccos, ratio, sqrt0
 from .hermite import coefficients
 
-_UNROLLED = 8  # terms a turn: the partial sums stay in registers in between
+_UNROLLED = 8  # terms per turn: the partial sums stay in registers in between
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Closed:
 
 @dataclass(frozen=True)
 class Cut:
-    """By quadrature, cut at the kinks of φ, with so many nodes a piece."""
+    """By quadrature, cut at the kinks of φ, with `order` nodes per piece."""
 
     phi: Activation
     order: int = 32

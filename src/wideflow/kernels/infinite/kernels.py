@@ -57,14 +57,14 @@ def infinite_kernels(
     diverges is an error. Θ is the kernel at the start. It stays so in training in the kernel regime alone
     (`parametrisation.regime()`, `InfiniteKernel.frozen`); where features are learnt, it moves from there.
 
-    E φφ' is in closed form where one is known, else by a Hermite series, as long as the variances ask for (a
+    E φφ' is in closed form where one is known, else by a Hermite series, as long as the variances require (a
     smooth φ, to 1e-11 of E φ²), or by quadrature that is cut at the kinks φ states. Equal rows have
     correlation 1 exactly; for rows that differ by 1e-8 of their length and less, relu's Θ has 8 digits, as
     their angle is not in ⟨x, x'⟩. `rows` is the side of a tile of samples (chosen if None): beside the
     results, a few tiles are held.
 
     Inside jit, grad or vmap the kernels are arrays of JAX in the dtype of what is traced, all pairs are taken
-    at once, and a smooth φ without closed form has a Hermite series of 128 terms, whose tail nobody checks.
+    at once, and a smooth φ without closed form has a Hermite series of 128 terms, whose tail is not checked.
 
     >>> kernels = wf.infinite_kernels(wf.MLP(3, depth=1, activation="erf"), np.eye(3))
     >>> kernels.nngp.shape, kernels.ntk.shape
@@ -79,8 +79,8 @@ class InfiniteKernel:
     handed on, compared and hashed; `k.nngp` and `k.ntk` are both of them.
 
     On arrays it is in float64. Inside jit, grad or vmap it has the dtype of what is traced, takes all pairs
-    at once, and a smooth φ without closed form has a Hermite series of 128 terms, whose tail nobody
-    checks."""
+    at once, and a smooth φ without closed form has a Hermite series of 128 terms, whose tail is not
+    checked."""
 
     family: Family
     parametrisation: str | Parametrisation = "ntk"
@@ -102,7 +102,7 @@ class InfiniteKernel:
 
     @property
     def frozen(self) -> bool:
-        """Whether Θ stays in training what it is at the start."""
+        """Whether Θ stays during training what it is at the start."""
         return named(self.parametrisation, self.family.depth).regime().verdict == LAZY
 
     def __call__(self, x1: ArrayLike, x2: ArrayLike | None = None) -> np.ndarray | Array:
@@ -149,7 +149,7 @@ def _next(limit: Limit, layer: int, dual: Dual, one: Side, other: Side, stack: S
 
 
 def _pairs(limit: Limit, one: Samples, other: Samples) -> Kernels:
-    """A program for each layer: in one for all, XLA's loops compute a layer anew for each of its uses."""
+    """A program for each layer: in one for all, XLA's loops recompute a layer for each of its uses."""
     stack = _first(limit, one.x, other.x)
     for k, layer in enumerate(activations(limit.family)):
         sides = one.side(k), other.side(k)
@@ -166,8 +166,8 @@ def _traced(limit: Limit, x1: ArrayLike, x2: ArrayLike | None) -> Kernels:
 
 
 def _filled(limit: Limit, samples: Samples, m1: int, m2: int | None, rows: int) -> Kernels:
-    """All tiles, or those on and above the diagonal where there is no x2. One a thread: XLA runs a loop of
-    this size in one, and all cores are wanted."""
+    """All tiles, or those on and above the diagonal where there is no x2. One per thread: XLA runs a loop of
+    this size in one, and all cores should work."""
     columns = m1 if m2 is None else m2
     out = np.empty((m1, columns)), np.empty((m1, columns))
     left = _parts(samples, 0, m1, rows)
@@ -175,7 +175,7 @@ def _filled(limit: Limit, samples: Samples, m1: int, m2: int | None, rows: int) 
 
     def fill(corner: tuple[int, int]) -> None:
         i, j = corner
-        with jax.enable_x64(True):  # it holds for a thread
+        with jax.enable_x64(True):  # the setting belongs to a thread
             tiles = _pairs(limit, left[i], right[j])
         for kernel, tile in zip(out, tiles, strict=True):
             _write(kernel, np.asarray(tile), i, j, m2 is None)

@@ -24,8 +24,8 @@ Stack = tuple[Tables, ...]
 
 
 class Side(NamedTuple):
-    """Of samples that enter φ: labels (1, m, positions…), equal where they are, and the dual's table (k, m,
-    positions…), variances first."""
+    """Of samples that enter φ: labels (1, m, positions…), equal where the samples are, and the dual's table
+    (k, m, positions…), variances first."""
 
     labels: Array
     table: Array
@@ -135,7 +135,8 @@ def _reduced(family: Family, i: int, stack: Stack, lead: int) -> Stack:
 
 
 def _spread(values: Array, axes: int, lead: int, second: bool) -> Array:
-    """Values (k, m, positions…) of single samples as rows of a table with so many axes, or as its columns."""
+    """Values (k, m, positions…) of single samples as rows of a table with this many axes, or as its
+    columns."""
     k, m, *positions = values.shape
     samples = (m,) if lead == 1 else (1, m) if second else (m, 1)
     if axes == lead + 4:

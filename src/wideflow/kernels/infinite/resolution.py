@@ -18,7 +18,7 @@ _LOOKED_AT = 16  # variances, from the least to the largest
 
 
 def resolved(dual: Dual, q: np.ndarray) -> Dual:
-    """The dual with as many terms, or nodes, as variances q ask for; an error where E φ(√q z)² or E φ'(√q z)²
+    """The dual with as many terms, or nodes, as variances q require; an error where E φ(√q z)² or E φ'(√q z)²
     is not finite, or where no number of them is enough.
 
     A smooth φ that is steep on the scale of √q has no short series: it is tried with a cut at 0."""
@@ -34,16 +34,16 @@ def resolved(dual: Dual, q: np.ndarray) -> Dual:
         missed = _missed(cut.phi, means[derivative(phi)], q, order)
         if missed <= TOLERANCE:
             return replace(cut, order=order)
-    series = f"{_TERMS[-1]} terms of its series do not do, and " if isinstance(dual, Series) else ""
+    series = f"{_TERMS[-1]} terms of its series are not enough, and " if isinstance(dual, Series) else ""
     raise ValueError(
-        f"The dual of {phi.name} at variances up to {q.max():.4g} is not found to {TOLERANCE:g}: {series}"
-        f"{_NODES[-1]} nodes a piece, cut at {cut.phi.kinks}, miss {missed:.2g} of it. If it has other "
+        f"The dual of {phi.name} at variances up to {q.max():.4g} is not known to {TOLERANCE:g}: {series}"
+        f"{_NODES[-1]} nodes per piece, cut at {cut.phi.kinks}, miss {missed:.2g} of it. If it has other "
         f"kinks, state them: Activation({phi.name!r}, fn, kinks=(…)). Or take a smaller gain."
     )
 
 
 def finest(duals: list[Dual]) -> Dual:
-    """The one that is right for all the variances that these were found for."""
+    """The one that is accurate for all the variances that these were chosen for."""
     return max(duals, key=lambda dual: (isinstance(dual, Cut), getattr(dual, "order", 0)))
 
 
@@ -73,9 +73,9 @@ def _terms(means: dict[Activation, np.ndarray], q: np.ndarray) -> int | None:
 
 
 def _missed(phi: Activation, mean: np.ndarray, q: np.ndarray, order: int) -> float:
-    """What half as many nodes more change in E φ'φ', φ' being less smooth than φ, relative to E φ'²."""
+    """How much half as many more nodes change E φ'φ', φ' being less smooth than φ, relative to E φ'²."""
     slope, rho = derivative(phi), np.array([[1.0], [0.7], [-0.9]])
-    less, more = (
+    coarse, fine = (
         np.asarray(quadrature_dual(slope, slope, q, q, rho * q, k)) for k in (order, order * 3 // 2)
     )
-    return float(np.max(np.abs(more - less) / np.where(mean > 0, mean, 1.0)))
+    return float(np.max(np.abs(fine - coarse) / np.where(mean > 0, mean, 1.0)))

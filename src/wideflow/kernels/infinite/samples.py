@@ -38,7 +38,7 @@ class Samples(NamedTuple):
 
 
 def prepared(limit: Limit, x: np.ndarray, chunk: int) -> Samples:
-    """All samples, so many at a time; NumPy arrays."""
+    """All samples, `chunk` of them at a time; NumPy arrays."""
     at, labels = activations(limit.family), _labels(limit, x)
     variances: list[list[np.ndarray]] = [[] for _ in at]
     duals: list[list[Dual]] = [[] for _ in at]

@@ -36,11 +36,11 @@ class KernelClassifier(eqx.Module):
     __call__ = predict
 
     def accuracy(self, x: ArrayLike, labels: Iterable[Hashable]) -> float:
-        """The part of the rows x whose predicted label is the given one."""
+        """The fraction of the rows x whose predicted label is the given one."""
         actual, predicted = _listed(labels), self.predict(x).tolist()
         if len(actual) != len(predicted):
             raise ValueError(
-                f"accuracy(x, labels) needs a label a row: {len(predicted)} rows, {len(actual)} labels."
+                f"accuracy(x, labels) needs one label per row: {len(predicted)} rows, {len(actual)} labels."
             )
         return float(np.mean([a == b for a, b in zip(predicted, actual, strict=True)]))
 
@@ -102,7 +102,7 @@ def _listed(labels: Iterable[Hashable]) -> list[Hashable]:
     except TypeError:
         values = None
     if not isinstance(values, list):
-        raise ValueError(f"labels must be a sequence of one label a row, got {labels!r}.")
+        raise ValueError(f"labels must be a sequence with one label per row, got {labels!r}.")
     values = [label.item() if isinstance(label, np.generic) else label for label in values]
     for i, label in enumerate(values):
         if not isinstance(label, Hashable):

@@ -49,7 +49,7 @@ def spectrum(gram: np.ndarray, unit: float, rows: int, jitter: float = 0.0) -> S
 
 
 def tolerance(m: int, unit: float) -> float:
-    """Eigenvalues of an m × m matrix below this part of the largest are rounding."""
+    """Eigenvalues of an m × m matrix below this fraction of the largest are rounding."""
     return _ROUNDING * float(np.sqrt(m)) * unit
 
 
@@ -67,7 +67,7 @@ def left_out(spec: Spectrum, z: np.ndarray, ridge: float, rows: int) -> np.ndarr
         v = spec.vectors[i : i + rows]
         square = v * v
         null = square[:, :zeros].sum(1) > m * np.finfo(float).eps
-        # with ρ > 0 both weights of the eigenvalues say the same away from the null space
+        # with ρ > 0 both weights of the eigenvalues agree away from the null space
         top = np.where(null[:, None], v @ (shares[:, None] * t), v @ (inverse[:, None] * t))
         below = np.where(null, square @ shares, square @ inverse)
         out[i : i + rows] = top / below[:, None]

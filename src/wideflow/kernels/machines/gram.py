@@ -63,7 +63,7 @@ def kernel_sum(kernel: Kernel, x: np.ndarray, centres: np.ndarray, c: np.ndarray
 
 
 def room(m: int, rows: int, matrices: int = 1) -> None:
-    """Refuse what does not fit: so many m × m matrices, and a tile with the kernel's own working space."""
+    """Refuse what does not fit: `matrices` m × m matrices, and a tile with the kernel's own working space."""
     fits(
         f"A Gram matrix of {m} rows",
         8.0 * (matrices * m * m + 4 * min(rows, m) ** 2),

@@ -26,7 +26,7 @@ _NUMBERS = (
 class KernelRegressor(eqx.Module):
     """f(x) = Σ_i K(x, x_i) c_i on the rows x_i that have weight, made by `kernel_regression`.
 
-    `fit(x)` is (k,) or (k, O) on k rows. `fit.info` says how c was found:
+    `fit(x)` is (k,) or (k, O) on k rows. `fit.info` says how c was computed:
 
     - ridge; jitter, which acts as ridge + jitter; method: "cholesky", "cholesky+jitter" or "eigenvalues";
       rank of the Gram matrix as far as it was used; duplicates, the rows x_i that occurred before;
@@ -48,7 +48,7 @@ class KernelRegressor(eqx.Module):
 
     @property
     def info(self) -> Data:
-        """How c was found, as the class says."""
+        """How c was computed; see the class."""
         info = dict(zip(_NUMBERS, self.numbers.tolist(), strict=True))
         return info | {"method": self.method} | {name: int(info[name]) for name in ("rank", "duplicates")}
 

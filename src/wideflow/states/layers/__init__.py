@@ -1,4 +1,4 @@
-"""Layers of a network, one a file: each answers all that is asked of it, at finite width and at n = ∞."""
+"""Layers of a network, one per file: each defines all that is needed of it, at finite width and at n = ∞."""
 
 from .average_pool import AveragePool
 from .base import AbstractLayer, AbstractStep, AbstractUnary, AbstractUnweighted, AbstractWeighted, Shape

@@ -1,5 +1,5 @@
-"""What a layer answers. The width n is not in a layer: one of `None` units has n of them, so that one family
-has every width.
+"""The interface of a layer. The width n is not in a layer: one of `None` units has n of them, so that one
+family has every width.
 
 A family is walked step by step: shapes, data, covariances at n = ∞ and more flow along its layers in the same
 way, on a stack whose top is what flows. Nearly all layers act on the top alone (`AbstractUnary`); a block
@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 
 class AbstractLayer(abc.ABC):
     """A layer or a block of layers, as a value that can be compared and hashed (a frozen dataclass). To be
-    loaded from a file it is made known by `store.registry.recorded` beside its class."""
+    loaded from a file it is registered by `store.registry.recorded` next to its class."""
 
     @abc.abstractmethod
     def steps(self) -> "tuple[AbstractStep, ...]":

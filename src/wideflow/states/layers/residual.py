@@ -75,7 +75,7 @@ class _Join(AbstractStep):
 
     @property
     def homogeneous(self):
-        return False  # where the branch's weights change its size, that of h is another one
+        return False  # where the branch's weights change its size, that of h stays
 
     def pass_shapes(self, stack, n):
         *below, kept, branch = stack

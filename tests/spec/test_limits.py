@@ -1,0 +1,138 @@
+"""Huge or twisted input is refused in seconds, with the field, the line and a short message."""
+
+import time
+
+import pytest
+
+import wideflow as wf
+from wideflow.spec.errors import MOST, SpecError
+from wideflow.spec.reading import LONGEST, read
+
+HEAD = """[problem]
+x = { law = "gaussian", d = 3 }
+target = { kind = "single_index", link = "erf" }
+neuron = "erf"
+[times]
+end = 1.0
+"""
+DYNAMICS = """[[dynamics]]
+method = "sgd"
+step = 1e-2
+"""
+MAS, X = '"mas"', '"x"'
+SECONDS = 10.0  # of CPU time, of which a refusal takes one or two here; before there were bounds, minutes
+
+
+def repeated(value, times):
+    return "[" + ",".join([value] * times) + "]"
+
+
+# name: (text of a size, the largest size that is not refused by the length of the file, what is said)
+HUGE = {
+    "alphas": (lambda n: HEAD + DYNAMICS + f"alpha = {repeated('1.5', n)}", 10**5, "sgd.alpha: must be"),
+    "widths": (lambda n: HEAD + DYNAMICS + f"width = {repeated('9', n)}", 10**5, "at most 10000 such"),
+    "wrong words": (
+        lambda n: HEAD + DYNAMICS + f"[observe]\nnorms = {repeated(MAS, n)}",
+        3 * 10**4,
+        'did you mean "mass"?',
+    ),
+    "entries": (lambda n: HEAD + DYNAMICS * n, 20_000, "dynamics: must be a list of at most 1000 tables"),
+    "unknown keys": (
+        lambda n: "".join(f"stpe{i} = 1\n" for i in range(n)) + HEAD + DYNAMICS,
+        60_000,
+        "stpe0: unknown key",
+    ),
+    "unknown keys of an entry": (
+        lambda n: HEAD + DYNAMICS + "".join(f"stpe{i} = 1\n" for i in range(n)),
+        60_000,
+        "dynamics.sgd.stpe0: unknown key",
+    ),
+    "times": (
+        lambda n: HEAD.replace("end = 1.0", f"at = {repeated('1', n)}") + DYNAMICS,
+        11 * 10**4,
+        "times.at: must be a list of at most 100000",
+    ),
+    "covariance": (
+        lambda n: HEAD.replace("d = 3", f"d = 3, covariance = {repeated(repeated(X, 100), n)}") + DYNAMICS,
+        500,
+        "problem.x.covariance: must be",
+    ),
+    "a long text": (lambda n: 'title = "' + "a" * n + '"\n' + HEAD + DYNAMICS, 10**6, "title: must be"),
+    "a long key": (lambda n: f"{'a' * n} = 1\n" + HEAD + DYNAMICS, 10**6, "unknown key"),
+    "brackets": (lambda n: f"title = {'[' * n}{']' * n}\n" + HEAD + DYNAMICS, 10**5, "nested too deeply"),
+    "dots": (lambda n: ".".join("a" * n) + " = 1\n" + HEAD + DYNAMICS, 10**5, "more than 100 parts"),
+    "a header of dots": (lambda n: HEAD + DYNAMICS + f"[{'.'.join('a' * n)}]", 10**5, "more than 100 parts"),
+    "a long file": (lambda n: HEAD + DYNAMICS + "#" * n, 10**8, "more than 1,048,576 letters"),
+}
+
+
+def refused(text, **more):
+    begun = time.process_time()
+    with pytest.raises(SpecError) as caught:
+        read(text, "mine.toml", **more)
+    return caught.value, time.process_time() - begun
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_a_huge_spec_is_refused_at_once(name):
+    make, size, words = HUGE[name]
+    error, seconds = refused(make(size))
+    assert words in str(error)
+    assert seconds < SECONDS
+    assert len(str(error)) < 400 * len(error.mistakes) and len(error.mistakes) <= MOST
+    for mistake in error.mistakes:
+        assert mistake.source == "mine.toml" and (mistake.line or not mistake.where)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["wrong words", "unknown keys", "unknown keys of an entry", "covariance"])
+def test_the_time_to_refuse_is_linear(name):
+    """Twice the input takes about twice as long: below three times, where a square would be four."""
+    make, size, _ = HUGE[name]
+    half, whole = (min(refused(make(n))[1] for _ in range(3)) for n in (size // 2, size))
+    assert whole < 3 * half
+
+
+def test_the_mistakes_that_are_not_told_are_counted():
+    wrong = 100
+    error, _ = refused("".join(f"key{i} = 1\n" for i in range(wrong)) + HEAD + DYNAMICS)
+    assert len(error.mistakes) == MOST and error.more == wrong - MOST
+    assert str(error).endswith(f"\nand {wrong - MOST} more")
+    assert [mistake.line for mistake in error.mistakes] == list(range(1, MOST + 1))
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ("dynamics.sgd.width=" + "1" * 10**7, "a change of more than"),
+        ("title=" + "a" * 10**5, "must be text in quotes of at most 200 letters"),
+        ("a" * 10**5 + "=1", "unknown key"),
+        ("problem.x.d=" + "[" * 10**5, "must be a whole number"),
+        (".".join("a" * 10**4) + "=1", "nested"),
+        ("dynamics." + "a" * 10**4 + ".step=1", "no element of dynamics is called"),
+    ],
+)
+def test_a_huge_change_is_refused_at_once(change, words):
+    error, seconds = refused(HEAD + DYNAMICS, changes=[change])
+    assert words in str(error) and "--set" in str(error)
+    assert seconds < SECONDS and len(str(error)) < 800
+
+
+def test_a_spec_as_long_as_it_may_be_is_read():
+    text = HEAD + DYNAMICS
+    assert read(text + "#" * (LONGEST - len(text))) == read(text)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [wf.load, wf.read_dataset, wf.Checkpoint],
+)
+def test_a_name_that_no_file_can_have(call):
+    with pytest.raises(ValueError, match="must be the name of a file or folder, got 'a\\\\x00b'"):
+        call("a\0b")
+
+
+def test_a_data_file_that_no_file_can_be():
+    change = 'problem.x={law="dataset", file="a\\u0000b"}'
+    error, _ = refused(HEAD + DYNAMICS, changes=[change])
+    assert "problem.x.file: must be the name of a file" in str(error)
