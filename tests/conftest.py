@@ -17,6 +17,8 @@ if os.environ.get("WIDEFLOW_TYPECHECK"):  # `make test-types`
     typechecked.install()
 
 jax.config.update("jax_enable_x64", True)
+# As the processes that tests start and kill have it, which must be on the same machine as the test.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A program that another file or worker has compiled is taken from disk, where that is quicker.
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))

@@ -228,7 +228,7 @@ def test_a_step_that_is_too_large_is_told(kind, seed, monkeypatch, tmp_path):
     assert_same_bits(wf.load(tmp_path), run)
     assert_stable(kind(risk, suggested(run.message)), start)
     # To try again would end in the same way: nothing is computed.
-    monkeypatch.setattr(wf.Descent, "advance", lambda *args: pytest.fail("work was done"))
+    monkeypatch.setattr(loop._Loop, "run", lambda *args: pytest.fail("work was done"))
     with pytest.warns(UserWarning, match="The run diverged"):
         assert_same_bits(wf.evolve(**call), run)
 
@@ -259,7 +259,7 @@ def test_a_flow_that_stalls(monkeypatch, tmp_path):
     assert run.status == "stalled" and "a larger max_steps" in run.message
     assert len(run.rows) == 1 and run.info["steps"] + run.info["rejected"] == 3
     assert_same_bits(wf.load(tmp_path), run)
-    monkeypatch.setattr(wf.GradientFlow, "advance", lambda *args: pytest.fail("work was done"))
+    monkeypatch.setattr(loop._Loop, "run", lambda *args: pytest.fail("work was done"))
     with pytest.warns(UserWarning, match="The run stalled"):
         assert_same_bits(wf.evolve(**call), run)
 

@@ -105,7 +105,8 @@ def _places(tree: ast.AST) -> Iterator[ast.AST]:
 
 def _change(node: ast.AST, random: random.Random) -> None:
     if isinstance(node, ast.Constant):
-        node.value += random.choice([1, -1, 0.5, 1000])
+        other = node.value + random.choice([1, -1, 0.5, 1000])
+        node.value = other if other != node.value else node.value / 2  # 1e30 + 1 is 1e30
     elif isinstance(node, ast.Compare):
         i = random.choice([i for i, op in enumerate(node.ops) if isinstance(op, _COMPARISONS)])
         node.ops[i] = random.choice([op for op in _COMPARISONS if not isinstance(node.ops[i], op)])()
@@ -114,7 +115,9 @@ def _change(node: ast.AST, random: random.Random) -> None:
 
 
 def _mark(text: str) -> str:
-    return fingerprint(compile(text, "<text>", "exec", dont_inherit=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SyntaxWarning: what is changed at random need not make sense
+        return fingerprint(compile(text, "<text>", "exec", dont_inherit=True))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ _JAX = (
 )
 # Flags of XLA that write something beside, or say where to; all others count.
 _HARMLESS = re.compile(r"--(xla_)?(\w+_)?(dump|log|logging|trace|print|profile|debug_info|verbose)(_\w+)?")
-# How many threads NumPy's products run on.
+# How many threads the products of NumPy and the decompositions of JAX run on.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 SETTING = "setting "
 
@@ -55,8 +55,8 @@ def _is_harmless(flag: str) -> bool:
 
 
 def machine() -> dict[str, str]:
-    """What the last digits depend on: XLA cuts a product into pieces by the number of processors, and NumPy
-    by that of its threads; both by the instructions that a processor knows."""
+    """What the last digits depend on: XLA cuts a product into pieces by the number of processors, BLAS (of
+    NumPy, and of decompositions in JAX) by that of its threads; both by the instructions that there are."""
     device = jax.config.values["jax_default_device"] or jax.devices()[0]
     values = {
         "device": str(getattr(device, "device_kind", device)),
