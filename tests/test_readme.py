@@ -44,6 +44,7 @@ def by_spec(tmp_path_factory):
         return {name: perform(study, case, folder / name) for name, case in chosen.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["net", "lazy"])
 def test_the_readme_and_the_preset_have_the_same_bits(name, by_hand, by_spec):
     one, other = by_hand[name], by_spec[name]
@@ -52,6 +53,7 @@ def test_the_readme_and_the_preset_have_the_same_bits(name, by_hand, by_spec):
     np.testing.assert_array_equal(one["risk"], other["risk"])
 
 
+@pytest.mark.slow
 def test_the_readme_and_the_preset_have_the_same_limit(by_hand, by_spec):
     """The preset carries probes along for its pictures, which count in the norm that chooses the time steps:
     the risk is the same up to the tolerance of these steps, a fraction of the error that is reported."""

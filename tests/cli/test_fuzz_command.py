@@ -121,6 +121,7 @@ def test_the_specs_are_good_as_they_are():
     assert [shown(text) for text in GOOD] == [0] * len(GOOD)
 
 
+@pytest.mark.slow
 def test_spoilt_specs():
     seen = Counter()
 
@@ -133,6 +134,7 @@ def test_spoilt_specs():
     assert min(seen[0], seen[2]) > 10, seen
 
 
+@pytest.mark.slow
 def test_values_that_the_library_has_to_judge():
     seen = Counter()
 

@@ -33,6 +33,9 @@ SMALL = {
     "global-convergence": ["times.end=0.4", "dynamics.*.width=8"],
     "own-data": ["times.end=1", "dynamics.*.seeds=1", "dynamics.*.width=8"],
 }
+# One of the library's problems and one of a user's data; the others are a minute together.
+QUICK = {"noisy", "own-data"}
+NAMES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SMALL]
 SECTIONS = ["Verdict", "What was run", "Risk", "Neurons", "How far it moved", "Results", "Provenance"]
 
 
@@ -45,7 +48,7 @@ def test_every_preset_is_here():
     assert list(SMALL) == presets.names()
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_preset_runs_and_is_reported(name, tmp_path):
     changes = [word for change in EVERYWHERE + SMALL[name] for word in ("--set", quoted(change))]
     args = ["run", name, *changes, "--out", str(tmp_path / name), "--json"]

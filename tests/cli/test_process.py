@@ -99,6 +99,7 @@ def test_killed_stopped_and_gone_on_it_comes_to_the_same_bits(work, whole):
     assert found["verdict"] == expected["verdict"]
 
 
+@pytest.mark.slow
 def test_a_disk_that_refuses_the_runs_but_not_the_results(work, whole):
     """Code 4 and not 0, no results.json; the command that it names completes the study, to the same bits."""
     smaller = (work / "whole" / "results.json").stat().st_size + 2000

@@ -109,6 +109,7 @@ def hidden(params, x):
     return [x @ params["w"]]
 
 
+@pytest.mark.slow
 def test_functions_of_ones_own():
     import optax
 

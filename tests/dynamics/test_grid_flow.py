@@ -36,7 +36,9 @@ def slope(sizes, errors):
 
 
 @pytest.mark.parametrize(
-    ("case", "cells"), [(LINE, (50, 100, 200)), (PLANE, (24, 36, 54))], ids=["1-D", "2-D"]
+    ("case", "cells"),
+    [(LINE, (50, 100, 200)), pytest.param(PLANE, (24, 36, 54), marks=pytest.mark.slow)],
+    ids=["1-D", "2-D"],
 )
 def test_order_in_the_cells_with_noise(case, cells):
     """L1 error at t = 0.5 and 2: order 2 in h (asked: 1.8 or more)."""

@@ -9,7 +9,7 @@ from wideflow.experiments.catalogue import EXPERIMENTS
 from wideflow.experiments.reproduction import reproduce
 
 # About ten seconds each. The others are minutes together.
-QUICK = {"abc-table", "cost-of-noise", "noise-annealing", "two-gaussians-threshold"}
+QUICK = {"abc-table", "cost-of-noise", "noise-annealing"}
 NAMES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in EXPERIMENTS]
 
 

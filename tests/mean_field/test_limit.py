@@ -25,6 +25,7 @@ def single_index(link="erf", d=math.inf, law=None, **neuron):
     return wf.Problem(x=law, target=wf.single_index(link), neuron=wf.Neuron(link, **neuron))
 
 
+@pytest.mark.slow
 def test_the_table_of_the_theory():
     """erf link and neuron, a ~ N(0, 1), |w| = 1, d = ∞: known to the digits given."""
     problem = single_index()
@@ -177,6 +178,7 @@ def test_past_a_saddle():
     assert np.allclose(found, path.y[0], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_start_that_splits():
     """Two Gaussians, Δ = 0.8, t = 40: neurons below a radius of the start shrink, those above it grow.
     Against quantiles of the start, of which 512 know its place to 1/512 of the mass; what hangs on
@@ -277,6 +279,7 @@ def test_single_precision_gets_the_same_digits():
         assert abs(wf.limit(problem, wf.init(problem), [1.0], 1e-8)["risk"][0] - 0.109047313) < 1e-8
 
 
+@pytest.mark.slow
 def test_tolerance_out_of_reach_is_a_status():
     problem = single_index("erf", 50)
     run = wf.limit(problem, wf.init(problem), [1.0], 1e-9, work=1e5)

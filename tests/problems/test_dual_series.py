@@ -14,6 +14,7 @@ RHO = jnp.array([-1.0, -0.9, -0.3, 0.0, 0.5, 0.99, 1.0])
 TERMS = {"tanh": 64, "gelu": 32, "softplus": 20, "sigmoid": 48, "sin": 16, "erf": 64}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TERMS)
 def test_series_equals_quadrature(name):
     phi, other = activation(name), activation("tanh")

@@ -229,6 +229,7 @@ def test_unreduced_velocity_of_lifted_particles(link, d, alpha):
     assert np.abs(rest).max() < tolerance
 
 
+@pytest.mark.slow
 def test_velocity_is_the_gradient_of_psi():
     """In every reduced problem, by automatic differentiation of Ψ; with frozen and unit outputs too."""
     chosen = ("gaussian", "two directions, sphere", "two gaussians", "subspace")

@@ -3,6 +3,7 @@
 import tomllib
 from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -38,6 +39,7 @@ def judge(text, changes=()):
     return "valid"
 
 
+@pytest.mark.slow
 def test_a_spoilt_spec_is_read_or_refused_with_the_field():
     """5,000 of them, of which each kind is a tenth at least, so that the test means something."""
     seen = Counter()

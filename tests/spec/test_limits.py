@@ -6,7 +6,7 @@ import pytest
 
 import wideflow as wf
 from wideflow.spec.errors import MOST, SpecError
-from wideflow.spec.reading import LONGEST, read
+from wideflow.spec.reading import LARGEST, read
 
 HEAD = """[problem]
 x = { law = "gaussian", d = 3 }
@@ -120,7 +120,7 @@ def test_a_huge_change_is_refused_at_once(change, words):
 
 def test_a_spec_as_long_as_it_may_be_is_read():
     text = HEAD + DYNAMICS
-    assert read(text + "#" * (LONGEST - len(text))) == read(text)
+    assert read(text + "#" * (LARGEST - len(text))) == read(text)
 
 
 @pytest.mark.parametrize(

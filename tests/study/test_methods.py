@@ -29,6 +29,12 @@ SPECS = {
 }
 
 
+# Densities and masses take half a minute, which most of their programs need to compile.
+NAMES = [
+    pytest.param(name, marks=pytest.mark.slow) if name in ("densities", "masses") else name for name in SPECS
+]
+
+
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     """Each study, run and reported once."""
@@ -57,7 +63,7 @@ def test_the_examples_hold_every_method_that_is_not_a_plain_network():
     assert used >= {"grid_flow", "langevin", "optax"}
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_study_is_run_reported_and_read_back(done, name):
     found = done(name)
     assert [run.status for run in found.runs.values()] == ["ok"] * len(found.study.cases)

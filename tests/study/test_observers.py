@@ -196,6 +196,7 @@ def test_a_limit_predicts_what_its_lifted_neurons_predict():
     assert 0.2 < np.sqrt(np.mean(z**2)) < 2
 
 
+@pytest.mark.slow
 def test_the_kernel_of_a_limit_moves_as_that_of_a_wide_network(tmp_path):
     """Gauss nodes of the start, carried in reduced coordinates and lifted to neurons in 4096 directions,
     against networks of 400 neurons. Both by the same steps, so that width alone is between them."""

@@ -222,6 +222,7 @@ def test_a_study_is_finished_when_all_of_it_is_on_disk(done, tmp_path, monkeypat
 LIMIT = ["problem.reduced=true", 'dynamics=[{name="limit",method="limit",tol=0.1}]', "observe.kernel=0"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The checkpoint in")
 def test_a_limit_that_cannot_be_saved_does_not_finish_a_study(tmp_path, monkeypatch):
     place = StudyFolder(tmp_path / "study")
