@@ -115,8 +115,11 @@ class Target:
         self.number += 1
 
 
-def attack(count: int, seed: int, names: tuple[str, ...] = TARGETS) -> dict[str, int]:
-    """Kill processes `count` times at least, each target its share, and go on with what they left.
+def attack(
+    count: int, seed: int, names: tuple[str, ...] = TARGETS, cache: str | None = None
+) -> dict[str, int]:
+    """Kill processes `count` times at least, each target its share, and go on with what they left. Compiled
+    programs are kept in the folder `cache`, or one of their own.
 
     Counts: `kills`, by signal too; `resumed`, those of runs that came to the bits of the undisturbed one in
     the end; `lost`, those that did not, or after which less was on the disk than before (0, or it is a
@@ -124,7 +127,7 @@ def attack(count: int, seed: int, names: tuple[str, ...] = TARGETS) -> dict[str,
     draw, counts = random.Random(seed), Counter(kills=0, resumed=0, lost=0)
     total = sum(WEIGHTS.get(name, 1) for name in names)
     with tempfile.TemporaryDirectory() as place:
-        children = Children(Path(place) / "compiled")
+        children = Children(Path(cache or f"{place}/compiled"))
         for name in names:
             target = Target(name, Path(place) / name, children)
             share = -(-count * WEIGHTS.get(name, 1) // total)
