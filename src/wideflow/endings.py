@@ -9,6 +9,10 @@ from numpy.typing import ArrayLike
 Status = Literal["ok", "diverged", "stalled", "interrupted", "running"]
 
 
+class EndedWarning(UserWarning):
+    """A run diverged or stalled; its status and message say so too."""
+
+
 @dataclass(frozen=True)
 class Ending:
     """How a replica ended before the run did: its status, what to change, how many saved times it reached."""

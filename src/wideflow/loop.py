@@ -2,7 +2,6 @@
 
 import contextlib
 import signal
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +21,7 @@ from .checkpoint import Checkpoint, Ledger
 from .diagnosis import NOT_FINITE, check_start, observer_message, why, why_not_finite
 from .dynamics.base import AbstractDynamics, Info
 from .dynamics.replicated import Replicated
-from .endings import Ending, Endings, Status
+from .endings import EndedWarning, Ending, Endings, Status
 from .observers import resolve
 from .progress import bar
 from .provenance import provenance
@@ -326,10 +325,9 @@ class _Loop:
 
 def _told(run: Run, request: signals.Request | None) -> Run:
     if run.status in ("diverged", "stalled"):
-        warnings.warn(f"The run {run.status}. {run.message}", stacklevel=3)
-    elif run.status == "interrupted" and request is not None:  # not a warning: it is what was asked for
-        with contextlib.suppress(OSError):  # the terminal may be what was closed
-            print(run.message, file=sys.stderr)
+        warnings.warn(f"The run {run.status}. {run.message}", EndedWarning, stacklevel=3)
+    elif run.status == "interrupted":  # not a warning: it is what was asked for
+        signals.farewell(request, run.message)
     return run
 
 

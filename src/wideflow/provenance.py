@@ -13,17 +13,16 @@ from jaxtyping import Array
 from ._data import Data
 from .dynamics.base import AbstractDynamics
 from .states.state import AbstractState
+from .store.origins import VERSIONED
 from .store.records import describe
 from .store.settings import machine
-
-_PARTS = ("wideflow", "jax", "jaxlib", "numpy", "equinox", "diffrax", "optax", "scipy")
 
 
 @functools.cache
 def versions() -> dict[str, str]:
     """Versions of the library and of the parts that its numbers depend on."""
     versions = {"python": platform.python_version()}
-    for name in _PARTS:
+    for name in VERSIONED:
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -109,10 +109,10 @@ def read_record(path: Path, name: str = folder.MANIFEST) -> Data:
     record = folder.read(path, name)
     if record.get("kind") != "run" or record.get("format") != FORMAT:
         raise folder.DamagedError(
-            f"{path / folder.MANIFEST} holds a {record.get('kind')!r} of format {record.get('format')!r}; "
+            f"{path / name} holds a {record.get('kind')!r} of format {record.get('format')!r}; "
             f"this version reads runs of format {FORMAT}."
         )
     check_fields(path, record, _FIELDS)
     if record["status"] not in get_args(Status):
-        raise folder.DamagedError(f"{path / folder.MANIFEST}: the status {record['status']!r} is none.")
+        raise folder.DamagedError(f"{path / name}: the status {record['status']!r} is none.")
     return record

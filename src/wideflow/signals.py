@@ -7,6 +7,7 @@ compiled, or while Python collects garbage, may be lost or crash. A second signa
 import contextlib
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,13 @@ def asked() -> Signals | None:
     if _heeded is None or threading.current_thread() is not threading.main_thread():
         return None
     return _heeded.signal
+
+
+def farewell(request: Request | None, message: str) -> None:
+    """Tell how what was asked to end has ended; inside of another that heeds, its end is told there."""
+    if request is not None:
+        with contextlib.suppress(OSError):  # the terminal may be what was closed
+            print(message, file=sys.stderr)
 
 
 @contextlib.contextmanager

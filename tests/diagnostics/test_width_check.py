@@ -242,7 +242,7 @@ def test_bad_input():
         width_check(family, 64)
     with pytest.raises(ValueError, match=r"each of widths must be a whole number >= 2, got 16\.0"):
         width_check(family, (8, 16.0, 32))
-    with pytest.raises(ValueError, match=r"give net\.family"):
+    with pytest.raises(ValueError, match=r"pass net\.family"):
         width_check(family.sample(jax.random.key(0), 8), TWO)
     with pytest.raises(ValueError, match=r"Give x and y: make\(key, n\) does not say its input size"):
         width_check(make, TWO)

@@ -76,7 +76,7 @@ def test_same_key_same_number():
 
 def test_bad_input():
     x = np.zeros((3, 2))
-    with pytest.raises(ValueError, match=r"give key=jax\.random\.key"):
+    with pytest.raises(ValueError, match=r"pass key=jax\.random\.key"):
         w2(x, x, "sliced")
     with pytest.raises(ValueError, match="must be a key"):
         sliced_w2(x, x, key=0)

@@ -206,7 +206,3 @@ def _rewritten(path: Path, draw: random.Random) -> str:
     shutil.move(path.parent / "new" / entry["file"], path)
     (path.parent / "new").rmdir()
     return f"{how} {key}"
-
-
-if __name__ == "__main__":
-    print(attack(int(sys.argv[1]), int(sys.argv[2])))

@@ -1,10 +1,9 @@
 """A disk that fails: any operation of the store, once, from then on, or every few; and files that the system
 really refuses, beyond a size.
 
-`attack(1000, 0)` is the long run (python tests/reliability/faults.py 1000 0); a short one is in the tests."""
+`attack(1000, 0)` is the long run (`make reliability ATTACKS=faults`); a short one is in the tests."""
 
 import errno
-import json
 import os
 import random
 import resource
@@ -16,8 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import jax
 
 import wideflow as wf
 from store.cases import CASES, assert_begins, assert_same_bits
@@ -158,8 +155,3 @@ def attack(count: int, seed: int, names: tuple[str, ...] = NAMES) -> dict[str, i
                 print(f"{name}, run {i}: {type(error).__name__} {error}", file=sys.stderr)
                 counts["silent"] += 1
     return dict(counts)
-
-
-if __name__ == "__main__":
-    jax.config.update("jax_enable_x64", True)
-    print(json.dumps(attack(int(sys.argv[1]), int(sys.argv[2]))))

@@ -1,18 +1,16 @@
 """Changed functions: none may be taken for the old one, and one that only looks different for another.
 
 Every kind of the tables in `tests/store` is tried, and functions of our own sources, changed in one place at
-random: `python tests/reliability/functions.py 10000 0` prints the counts."""
+random: `make reliability ATTACKS=functions` prints the counts."""
 
 import ast
 import random
-import sys
 import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import wideflow
 from store import changes
 from store.alike import PAIRS, READABLE
@@ -118,9 +116,3 @@ def _mark(text: str) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # SyntaxWarning: what is changed at random need not make sense
         return fingerprint(compile(text, "<text>", "exec", dont_inherit=True))
-
-
-if __name__ == "__main__":
-    count, seed = map(int, sys.argv[1:3])
-    for name, number in attack(count, seed).items():
-        print(f"{number:6d} {name}")

@@ -1,8 +1,7 @@
 """Real signals to real processes at random moments: dynamics, the limit and the command.
 
-`attack(1000, 0)` is the long run (python tests/reliability/kills.py 1000 0); a short one is in the tests."""
+`attack(1000, 0)` is the long run (`make reliability ATTACKS=kills`); a short one is in the tests."""
 
-import json
 import random
 import shutil
 import signal
@@ -141,8 +140,3 @@ def attack(
         children.close()
     counts["kills"] = sum(counts[by.name] for by in SIGNALS)
     return {"kills": 0, "resumed": 0, "lost": 0} | {name: int(n) for name, n in counts.items()}
-
-
-if __name__ == "__main__":
-    jax.config.update("jax_enable_x64", True)
-    print(json.dumps(attack(int(sys.argv[1]), int(sys.argv[2]), tuple(sys.argv[3:]) or TARGETS)))

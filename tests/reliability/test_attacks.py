@@ -1,4 +1,4 @@
-"""Short attacks of both kinds; the long ones are run by hand (`python tests/reliability/kills.py 1000 0`)."""
+"""Short attacks by kills and faults of the disk; `make reliability` runs the long ones."""
 
 import jax
 import pytest

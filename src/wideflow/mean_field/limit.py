@@ -107,8 +107,8 @@ def limit(
     asks = _Question(own, law, asked, tol, alpha, penalty, observers, probes, work)
     with signals.heeding(signals.BY_HAND if checkpoint is None else signals.ENDING) as request:
         run = asks.answer(show, narrow) if checkpoint is None else asks.kept(checkpoint, show, narrow)
-    if run.status == "interrupted" and request is not None:
-        print(run.message, file=sys.stderr)
+        if run.status == "interrupted":
+            signals.farewell(request, run.message)
     return run
 
 

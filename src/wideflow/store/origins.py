@@ -21,7 +21,7 @@ _PLACES = tuple(
     )
 )
 # Their versions are kept with every run, and another one is told when the run goes on.
-_KEPT = frozenset(("wideflow", "jax", "jaxlib", "numpy", "equinox", "diffrax", "optax", "scipy"))
+VERSIONED = ("wideflow", "jax", "jaxlib", "numpy", "equinox", "diffrax", "optax", "scipy")
 
 
 def of_file(file: str) -> bool:
@@ -46,7 +46,7 @@ def version(name: str) -> str | None:
     """The version that an installed module counts with: "" where it is kept elsewhere, None if there is none
     (a file that someone put among the packages)."""
     root = name.partition(".")[0]
-    if root in _KEPT or root in sys.stdlib_module_names:
+    if root in VERSIONED or root in sys.stdlib_module_names:
         return ""
     distributions = _distributions().get(root)
     return None if not distributions else ",".join(sorted(map(importlib.metadata.version, distributions)))
@@ -93,11 +93,6 @@ def _home(fn: types.FunctionType) -> str | None:
     name = fn.__globals__.get("__name__")
     module = sys.modules.get(name) if isinstance(name, str) else None
     return name if module is not None and vars(module) is fn.__globals__ else None
-
-
-def is_own_module(value: object) -> bool:
-    """Whether this is a module of the user's."""
-    return isinstance(value, types.ModuleType) and not installed(value.__name__)
 
 
 def extension(name: str | None) -> str | None:

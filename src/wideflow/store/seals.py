@@ -25,7 +25,7 @@ def read_sealed(path: Path, kind: str, version: int, fields: Mapping[str, type])
     """What `sealed` made, of this kind and format and with these fields, if nobody has changed it since."""
     data = parsed(content(path, TEXT), path)
     if not isinstance(data, dict) or data.get("kind") != kind:
-        raise DamagedError(f"{path} is damaged: it does not hold the results of a {kind}.")
+        raise DamagedError(f"{path} is damaged: it does not hold a {kind} of wideflow.")
     if data.get("format") != version:
         raise DamagedError(
             f"{path} is damaged, or of a later or earlier version of wideflow: its format is "

@@ -4,12 +4,12 @@ A study that is stopped and goes on does not compute again what is there, and so
 
 import contextlib
 import json
-import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..endings import EndedWarning
 from ..store.folder import write_text
 from ..store.opening import DamagedError
 from ..store.retrying import retried
@@ -17,7 +17,6 @@ from ..store.seals import read_sealed, sealed
 
 FILE = "warnings.json"
 _FIELDS = {"runs": dict, "hashes": dict}
-_STATUS = re.compile(r"The run (diverged|stalled)\. ")  # told with the status of the run
 
 
 @dataclass
@@ -32,7 +31,7 @@ class Warned:
         """Those of an unfinished study."""
         path = folder / FILE
         try:
-            runs = read_sealed(path, "warnings", 1, _FIELDS)["runs"]
+            runs = read_sealed(path, "list of warnings", 1, _FIELDS)["runs"]
         except FileNotFoundError:
             return cls(path)
         except DamagedError as error:
@@ -53,7 +52,7 @@ class Warned:
             show = warnings.showwarning
 
             def hear(message, category, filename, lineno, file=None, line=None) -> None:
-                if not _STATUS.match(str(message)):
+                if not issubclass(category, EndedWarning):  # which is told with the status of the run
                     heard.append(" ".join(str(message).split()))
                     show(message, category, filename, lineno, file, line)
 
@@ -65,7 +64,7 @@ class Warned:
     def _add(self, slugs: Iterable[str], heard: list[str]) -> None:
         for slug in slugs:
             self.messages[slug] = list(dict.fromkeys([*self.messages.get(slug, ()), *heard]))
-        data = sealed({"kind": "warnings", "format": 1, "runs": self.messages})
+        data = sealed({"kind": "list of warnings", "format": 1, "runs": self.messages})
         retried(lambda: write_text(self.path, json.dumps(data, indent=1, ensure_ascii=False) + "\n"))
 
     def forget(self) -> None:
