@@ -6,6 +6,9 @@ results.json    scalars, verdicts and provenance; written last, when every run i
                 marks a finished study. It carries hashes of itself, the spec, the data and each run.
 figures/        the figures of the report, PNG and SVG
 report.html     all of it on one page
+
+While it runs there are also runs/NAME.together/ (runs that go together), runs/NAME.levels/ (levels of a limit)
+and warnings.json.
 """
 
 import contextlib
