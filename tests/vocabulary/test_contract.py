@@ -25,7 +25,9 @@ WORDS = [(words, word) for words in ALL for word in words.values()]
 IDS = [f"{words.kind}-{word.name}" for words, word in WORDS]
 # What constructors take beside the options of a row: what the study hands them, objects that no file holds.
 BESIDE = {
-    "method": {"functional", "problem", "start", "ts", "penalty", "observe", "progress", "solver"},
+    "method": {
+        *("functional", "problem", "start", "ts", "penalty", "observe", "checkpoint", "progress", "solver")
+    },
     "optimiser": {"step"},
     "target": {"options"},
 }

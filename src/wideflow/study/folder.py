@@ -7,7 +7,7 @@ results.json    scalars, verdicts and provenance; written last, when every run i
 figures/        the figures of the report, PNG and SVG
 report.html     all of it on one page
 
-While it runs there are also runs/NAME.together/ (runs that go together), runs/NAME.levels/ (levels of a limit)
+While it runs there are also runs/NAME.together/ (runs that go together), runs/NAME.levels/ (of a limit)
 and warnings.json.
 """
 
