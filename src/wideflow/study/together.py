@@ -48,7 +48,7 @@ def _seen(observers: Any, t: Array, state: Any) -> Array:
 @dataclass(frozen=True)
 class EachReplica:
     """Observers on the host, one for each replica, which sees its own network without the particles that fill
-    it up. Their arrays are filled up with NaN to one shape."""
+    it up. Their arrays are filled up with zeros to one shape, which `_split` cuts off again."""
 
     observers: tuple[Observer, ...]
     widths: tuple[int, ...]
@@ -76,7 +76,7 @@ def _filled(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if value.shape == shape:
         return value
     room = [(0, large - small) for small, large in zip(value.shape, shape, strict=True)]
-    return np.pad(value.astype(float), room, constant_values=np.nan)
+    return np.pad(value, room)
 
 
 def perform_together(
