@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 from pathlib import Path
 
 # Most of the time goes into compiling. LLVM's highest level takes twice as long as the second, for programs
@@ -24,6 +25,27 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # A program that another file or worker has compiled is taken from disk, where that is quicker.
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+
+# A shell starts what runs in the background without Ctrl-C, which tests send to themselves.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The tests that take longest (`--durations`), by their ids; each file keeps a quick one.
+LONGEST = Path(__file__).parent / "longest.txt"
+
+
+def pytest_collection_modifyitems(config, items):
+    """The longest tests are of the slow tier; one that is listed and not there any more is an error."""
+    listed, known = (
+        set(LONGEST.read_text(encoding="utf-8").split("\n")) - {""},
+        {item.nodeid for item in items},
+    )
+    whole = all(Path(arg).resolve() == Path(__file__).parent for arg in config.args)
+    if whole and (gone := sorted(listed - known)):
+        raise pytest.UsageError(f"{LONGEST.name} lists {gone[0]}, which is not there ({len(gone)} in all).")
+    for item in items:
+        if item.nodeid in listed:
+            item.add_marker(pytest.mark.slow)
 
 
 _FILES = itertools.count(1)

@@ -204,7 +204,7 @@ BAD = {
     ),
     "x and y": (
         {"x1": (np.ones((3, 4)), np.ones(3))},
-        r"x1 must be one array.*tuple of 2 parts \(\(3, 4\), \(3,\)\).*give the first",
+        r"x1 must be one array.*tuple of 2 parts \(\(3, 4\), \(3,\)\).*pass the first",
     ),
     "no array": ({"x2": None, "x1": None}, "x1 must be one array"),
     "no rows": ({"x1": np.ones((0, 4))}, "at least one sample"),
