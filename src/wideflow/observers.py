@@ -51,8 +51,13 @@ class KernelMovement(eqx.Module):
     x: Float[Array, "m d"]
 
     def __call__(self, t: float, state: AbstractState) -> Scalar:
-        moved = tangent_kernel(_with_kernel(state), self.x, form="trace")
-        return jnp.linalg.norm(moved - self.start) / jnp.linalg.norm(self.start)
+        kernel = tangent_kernel(_with_kernel(state), self.x, form="trace")
+        return _relative(jnp.linalg.norm(kernel - self.start), jnp.linalg.norm(self.start))
+
+
+def _relative(moved: Array, size: Array) -> Array:
+    """moved/size: 0 where nothing has moved, ∞ where something has from a start of size 0."""
+    return jnp.where(moved == 0, jnp.zeros_like(moved), moved / size)
 
 
 class NoMovement(eqx.Module):
@@ -74,7 +79,7 @@ class WeightMovement(eqx.Module):
             sum(jnp.sum(v**2 * self.mass) for v in jax.tree.leaves(tree))
             for tree in (jax.tree.map(jnp.subtract, now, self.start), self.start)
         )
-        return jnp.sqrt(moved / size)
+        return jnp.sqrt(_relative(jnp.asarray(moved), jnp.asarray(size)))
 
 
 class Predictions(eqx.Module):
