@@ -5,10 +5,13 @@ import os
 import signal
 from pathlib import Path
 
-# Most of the time goes into compiling, for programs that run for milliseconds: LLVM's highest level takes twice
-# as long as the second, and XLA's newer emitters of loops twice as long as the older ones. Processes that the
-# tests start inherit this; with XLA_FLAGS set, as for one part of CI, XLA does what that says.
+# Most of the time goes into compiling, for programs that run for milliseconds: LLVM's highest level takes
+# twice as long as the second, and XLA's newer emitters of loops twice as long as the older ones. Processes
+# that the tests start inherit this; with XLA_FLAGS set, as for one part of CI, XLA does what that says.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=2 --xla_cpu_use_fusion_emitters=false")
+
+# Programs that other processes compile are kept beside those of the tests, not among the user's.
+os.environ["WIDEFLOW_CACHE"] = str(Path(__file__).parents[1] / ".pytest_cache")
 
 import jax
 import pytest
@@ -24,7 +27,7 @@ jax.config.update("jax_enable_x64", True)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A program that another file or worker has compiled is taken from disk, where that is quicker.
-jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
+jax.config.update("jax_compilation_cache_dir", os.environ["WIDEFLOW_CACHE"] + "/compiled-by-tests")
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 

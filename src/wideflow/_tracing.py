@@ -10,6 +10,10 @@ import jax.numpy as jnp
 from jax.extend.core import get_opaque_trace_state
 from jaxtyping import PyTree
 
+from ._compiled import keep_compiled_programs
+
+keep_compiled_programs()  # here, as everything that compiles imports this module
+
 # At its highest level LLVM unrolls the rounds of random number generators: programs that draw compile eight
 # times slower, to run no faster.
 _LEVEL = {"xla_backend_optimization_level": 2}
