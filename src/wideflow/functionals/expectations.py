@@ -25,10 +25,12 @@ from ..states.state import AbstractState
 from ..states.trainable import is_trainable
 from .base import traced
 from .engine import risk_of, sweep
+from .linear_pairs import LinearPairs
 from .pairs import ORDER, Pairs, why_not
 
 # Closed forms cost n²: up to this width one evaluation takes about a second on two cores.
 MOST_PAIRED = 8192
+MOST_LINEAR = 4096  # of a linearised network, whose pairs have derivatives too
 DEFAULT_SAMPLE = 2**14
 # The streams of a fixed sample and of the fresh data beside it: none that `problem.sample(key(seed), m)`, a
 # start or a run draws from, so that a test set of the same seed is not the training set.
@@ -237,8 +239,13 @@ class ByPairs(AbstractExpectation):
     def sample(self):  # type: ignore[override]
         return None
 
+    def _of(self, state: AbstractState, order: int | None = None) -> Pairs | LinearPairs:
+        """The pairs of a state, or those of the state that it is linearised at."""
+        pairs = self.pairs if order is None else Pairs(self.pairs.problem, order)
+        return pairs if is_cloud(state) else LinearPairs(pairs)
+
     def risk(self, state):
-        return self.pairs.value(state)
+        return self._of(state).value(state)
 
     def potential(self, parts, particles):
         return self.pairs.potential(parts, particles)
@@ -250,25 +257,28 @@ class ByPairs(AbstractExpectation):
         return self.pairs.u(parts, others)
 
     def drift(self, particles, scale=1.0):
-        return self.pairs.drift(particles, scale)
+        return self._of(particles).drift(particles, scale)
 
     def handles(self, state):
-        if not (is_cloud(state) and state.n <= MOST_PAIRED):
+        cloud = state.base if is_trainable(state) else state
+        if not (is_cloud(cloud) and cloud.n <= (MOST_PAIRED if cloud is state else MOST_LINEAR)):
             return False
-        phi, neuron = self.pairs._phi, state.neuron
+        phi, neuron = self.pairs._phi, cloud.neuron
+        if cloud is not state and phi.kinks:  # derivatives of its dual jump where two neurons are the same
+            return False
         return is_ridge(neuron) and not neuron.bias and neuron.outputs == 1 and neuron.activation == phi
 
     def error(self, state):
         """Rounding of the three terms whose sum the risk is, which grows with |w| (variances and
         covariances of long weights cancel), and the difference from two lower orders where a dual is
         not in closed form."""
-        longest = jnp.sqrt(jnp.max(jnp.sum(state.parts.w**2, axis=0)))
-        scale = 8 * (1 + longest / 64) * self.pairs.magnitude(state)
+        longest = jnp.sqrt(jnp.max(jnp.sum(state.base.parts.w**2, axis=0)))
+        scale = 8 * (1 + longest / 64) * self._of(state).magnitude(state)
         rounding = float(jnp.finfo(state.dtype).eps * scale)
         if not self.pairs.without_dual():
             return rounding
-        here = self.pairs.value(state)
-        coarse = [Pairs(self.pairs.problem, n).value(state) for n in coarser(self.pairs.order)]
+        here = self.risk(state)
+        coarse = [self._of(state, n).value(state) for n in coarser(self.pairs.order)]
         return rounding + max(abs(float(here - other)) for other in coarse)
 
     @property

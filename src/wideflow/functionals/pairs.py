@@ -134,9 +134,10 @@ class Pairs(eqx.Module):
             total = total + p * (a @ gram @ a)
         return (0.5 * (total + self.problem.noise**2)).astype(dtype)
 
-    def _blocks(self, fn: Callable[[PyTree], PyTree], parts: PyTree, n: int) -> PyTree:
+    @staticmethod
+    def in_blocks(fn: Callable[[PyTree], PyTree], parts: PyTree, n: int) -> PyTree:
         """fn over blocks of neurons, so that one block × n pairs are held at once."""
-        k = parts.w.shape[-1]
+        k = jax.tree.leaves(parts)[0].shape[-1]
         size = max(1, min(k, _PAIRS // n))
         if size == k:
             return fn(parts)
@@ -147,7 +148,7 @@ class Pairs(eqx.Module):
     def value(self, particles: Particles) -> Float[Array, ""]:
         """R = ½E[y²] + ½α∫(V + Ψ)dρ."""
         both = lambda block: self.v(block) + self.psi(block, particles)
-        total = self._blocks(both, particles.parts, particles.n) @ particles.weights
+        total = self.in_blocks(both, particles.parts, particles.n) @ particles.weights
         return self.half_square(particles.dtype) + 0.5 * particles.alpha * total
 
     @eqx.filter_jit
@@ -159,13 +160,13 @@ class Pairs(eqx.Module):
             pairs = jnp.abs(self.u(block, particles.parts)) @ particles.weights
             return jnp.abs(self.v(block)) + 0.5 * particles.alpha * pairs
 
-        total = self._blocks(sizes, particles.parts, particles.n) @ particles.weights
+        total = self.in_blocks(sizes, particles.parts, particles.n) @ particles.weights
         return self.half_square(particles.dtype) + particles.alpha * total
 
     @eqx.filter_jit
     def potential(self, parts: PyTree, particles: Particles) -> Float[Array, " k"]:
         """Ψ(θ_i; ρ), blocked."""
-        return self._blocks(lambda block: self.psi(block, particles), parts, particles.n)
+        return self.in_blocks(lambda block: self.psi(block, particles), parts, particles.n)
 
     def drift(self, particles: Particles, scale: Scalar = 1.0) -> PyTree:
         """−(scale/α)∇Ψ at every particle."""
@@ -174,6 +175,6 @@ class Pairs(eqx.Module):
             gradient = jax.grad(lambda block: jnp.sum(self.psi(block, particles)))(block)
             return jax.tree.map(lambda g: -(scale / particles.alpha) * g, gradient)
 
-        forces = self._blocks(force, particles.parts, particles.n)
+        forces = self.in_blocks(force, particles.parts, particles.n)
         trained = particles.neuron.trained(particles.parts)
         return jax.tree.map(lambda moves, f: f if moves else jnp.zeros_like(f), trained, forces)
