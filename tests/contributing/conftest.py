@@ -11,22 +11,30 @@ import pytest
 _READERS = ("wideflow.spec", "wideflow.study", "wideflow.report")
 
 
+def _readers():
+    return {name: module for name, module in sys.modules.items() if name.startswith(_READERS)}
+
+
 @pytest.fixture
 def with_row(monkeypatch):
     """with_row(words, word): the row is in the table, and specs are read anew, until the test ends."""
+    before = _readers()
     with contextlib.ExitStack() as rows:
 
         def add(words, word):
             rows.enter_context(words.adding(word))
             root = importlib.import_module("wideflow")
-            for name in [name for name in sys.modules if name.startswith(_READERS)]:
-                monkeypatch.delitem(sys.modules, name)
+            for name in _readers():
+                del sys.modules[name]
             for reader in _READERS:
                 short = reader.rpartition(".")[2]
                 if hasattr(root, short):
                     monkeypatch.setattr(root, short, getattr(root, short))  # put back at the end
 
         yield add
+    for name in _readers():  # also those that were first imported with the row there
+        del sys.modules[name]
+    sys.modules.update(before)
 
 
 @pytest.fixture
