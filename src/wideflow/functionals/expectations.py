@@ -13,8 +13,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from .._checks import count
+from .._tracing import jit_once
 from .._typing import Abstract, Scalar
 from ..problems.laws import is_dataset
+from ..problems.losses import AbstractLoss
 from ..problems.neurons import AbstractNeuron, is_ridge
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
@@ -131,11 +133,16 @@ class AbstractByNodes(AbstractExpectation):
         """Error of the risk by rounding: f and y each have a relative error eps, which ℓ passes on by its
         slope u = −∂ℓ/∂f, and so has the sum over rows: E[ℓ + |u|(|f| + |y|)], times a few roundings. It
         covers labels that had been rounded to this precision before."""
-        f, y = state(self.nodes.x), self.nodes.y
-        u = jnp.abs(self.problem.loss.signal(f, y))
-        size = jnp.abs(f) + (jnp.abs(y) if y.shape == f.shape else 0)
-        slack = self.problem.loss(f, y) + jnp.sum((u * size).reshape(len(f), -1), axis=1)
-        return float(_ROUNDINGS * jnp.finfo(f.dtype).eps * jnp.sum(self.nodes.weights * slack))
+        return float(_rounding_of_rows(self.problem.loss, self.nodes, state(self.nodes.x)))
+
+
+@jit_once
+def _rounding_of_rows(loss: AbstractLoss, nodes: Nodes, f: Array) -> Float[Array, ""]:
+    y = nodes.y
+    u = jnp.abs(loss.signal(f, y))
+    size = jnp.abs(f) + (jnp.abs(y) if y.shape == f.shape else 0)
+    slack = loss(f, y) + jnp.sum((u * size).reshape(len(f), -1), axis=1)
+    return _ROUNDINGS * jnp.finfo(f.dtype).eps * jnp.sum(nodes.weights * slack)
 
 
 class OnData(AbstractByNodes):
@@ -272,9 +279,7 @@ class ByPairs(AbstractExpectation):
         """Rounding of the three terms whose sum the risk is, which grows with |w| (variances and
         covariances of long weights cancel), and the difference from two lower orders where a dual is
         not in closed form."""
-        longest = jnp.sqrt(jnp.max(jnp.sum(state.base.parts.w**2, axis=0)))
-        scale = 8 * (1 + longest / 64) * self._of(state).magnitude(state)
-        rounding = float(jnp.finfo(state.dtype).eps * scale)
+        rounding = float(_rounding_of_pairs(self._of(state), state))
         if not self.pairs.without_dual():
             return rounding
         here = self.risk(state)
@@ -286,6 +291,13 @@ class ByPairs(AbstractExpectation):
         numeric = self.pairs.without_dual()
         by = f"; {', '.join(numeric)} to order {self.pairs.order}" if numeric else ""
         return f"closed form (dual activations{by})"
+
+
+@jit_once
+def _rounding_of_pairs(pairs: Pairs | LinearPairs, state: PyTree) -> Float[Array, ""]:
+    """Of the sum over pairs; covariances of long weights cancel, so that it grows with |w|."""
+    longest = jnp.sqrt(jnp.max(jnp.sum(state.base.parts.w**2, axis=0)))
+    return jnp.finfo(state.dtype).eps * 8 * (1 + longest / 64) * pairs.magnitude(state)
 
 
 @eqx.filter_jit

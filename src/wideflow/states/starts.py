@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from .._checks import count, fits, nearest, positive
 from .._checks import key as check_key
+from .._tracing import jit_once
 from .._typing import TypeIs
 from ..problems.gauss import Rule, product
 from ..problems.neurons import AbstractNeuron, is_ridge
@@ -181,7 +182,7 @@ def _rule(marginal: AbstractMarginal, order: int | Panels, width: int) -> Rule:
     return order.rule(marginal, width) if isinstance(order, Panels) else marginal.rule(order, width)
 
 
-@eqx.filter_jit
+@jit_once
 def _draw(
     marginals: PyTree, widths: tuple[int, ...], key: Array, n: int, dtype: DTypeLike
 ) -> Float[Array, "n D"]:
@@ -193,7 +194,7 @@ def _draw(
     return jax.vmap(particle)(jnp.arange(n))
 
 
-@eqx.filter_jit
+@jit_once
 def _draw_replicas(
     marginals: PyTree, widths: tuple[int, ...], keys: Array, n: int, dtype: DTypeLike
 ) -> Float[Array, "r n D"]:
