@@ -178,7 +178,7 @@ def _limit(study: Study, case: Case, path: Path, progress: bool | None) -> Run:
     try:
         run.save(path)
     except OSError as error:
-        return replace(run, info=run.info | {"checkpoint_error": str(error)})
+        return replace(run, info=run.info | {"checkpoint_error": str(error.__cause__ or error)})
     shutil.rmtree(levels, ignore_errors=True)
     return run
 
