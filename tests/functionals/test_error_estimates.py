@@ -90,7 +90,7 @@ def test_a_small_sample_has_an_honest_error_of_its_fresh_risk():
     exact = float(wf.Risk(problem, wf.ClosedForm()).value(p))
     seen = [wf.Risk(problem, wf.Sample(4, seed=seed)).observed(p) for seed in range(40)]
     normalised = np.array([(float(s["fresh_risk"]) - exact) / float(s["fresh_risk_error"]) for s in seen])
-    # as above; were they four points, Student's t with 3 degrees of freedom, the deviation would be 1.7 or more
+    # as above; with four points (Student's t of 3 degrees of freedom) the deviation would be 1.7 or more
     assert abs(normalised.std(ddof=1) - 1) < 4 / np.sqrt(78)
 
 
