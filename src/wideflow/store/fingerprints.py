@@ -211,8 +211,8 @@ def _class(walk: Walk, cls: type) -> list[Part]:
 
 def _inside(value: types.ModuleType | type) -> list[tuple[str, object]]:
     """What a user's class or module has, by name."""
-    held = sorted((k, v) for k, v in vars(value).items() if k not in _MADE)
-    return [(k, v) for k, v in held if not is_hash_of_fields(value, v)]
+    inside = sorted((k, v) for k, v in vars(value).items() if k not in _MADE)
+    return [(k, v) for k, v in inside if not is_hash_of_fields(value, v)]
 
 
 def _descriptor(walk: Walk, value: Any) -> list[Part]:
