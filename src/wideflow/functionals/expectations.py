@@ -37,6 +37,7 @@ DEFAULT_SAMPLE = 2**14
 # The streams of a fixed sample and of the fresh data beside it: none that `problem.sample(key(seed), m)`, a
 # start or a run draws from, so that a test set of the same seed is not the training set.
 _FIXED, _FRESH = 2**32 - 6, 2**32 - 2
+_LEAST_FRESH = 1024  # losses are skewed: of a few dozen, mean and standard error are too small together
 _ROUNDINGS = 4  # of a number, on its way through a sum
 _MOST_TERMS = 1024  # of a dual's series, whose rule has twice as many points
 
@@ -166,7 +167,7 @@ class OnData(AbstractByNodes):
 class OnSample(AbstractByNodes):
     """E over a fixed sample of the law of (x, y): the empirical risk, which is what is descended. A state
     that was trained on it has fitted the chance fluctuations of the sample too, so that the risk of the law
-    itself (the population risk) is estimated on `fresh` data, as many rows that no state is trained on."""
+    itself (the population risk) is estimated on `fresh` data, on which no state is trained."""
 
     problem: Problem
     nodes: Nodes
@@ -178,10 +179,9 @@ class OnSample(AbstractByNodes):
 
     def observed(self, state):
         """`fresh_risk`, an unbiased estimate of the population risk, and `fresh_risk_error`, one standard
-        error of it (infinite for a sample of one)."""
+        error of it."""
         rows = self.problem.loss(state(self.fresh.x), self.fresh.y)
-        m = self.fresh.m
-        error = jnp.std(rows, ddof=1) / m**0.5 if m > 1 else jnp.asarray(jnp.inf, rows.dtype)
+        error = jnp.std(rows, ddof=1) / self.fresh.m**0.5
         return {"fresh_risk": jnp.mean(rows), "fresh_risk_error": error}
 
     def error(self, state):
@@ -193,8 +193,8 @@ class OnSample(AbstractByNodes):
 
     @property
     def way(self):
-        m = self.nodes.m
-        return f"fixed sample ({m} points: the risk is that of these, its error against {m} fresh ones)"
+        m, fresh = self.nodes.m, self.fresh.m
+        return f"fixed sample ({m} points: the risk is that of these, its error against {fresh} fresh ones)"
 
 
 _observed = eqx.filter_jit(lambda way, state: way.observed(state))
@@ -389,11 +389,11 @@ class Quadrature:
 class Sample:
     """Ask for a fixed sample of m points, drawn from a stream of `seed` of its own: `problem.sample(key, m)`
     gives other points, and so a test set. The risk is that of the sample; runs also record
-    `fresh_risk` and `fresh_risk_error`, the population risk as estimated on m other points, and
-    `Risk.error` counts the gap between the two.
+    `fresh_risk` and `fresh_risk_error`, the population risk as estimated on other points (m, but no fewer
+    than 1024), and `Risk.error` counts the gap between the two.
 
     >>> wf.Risk(problem, wf.Sample(8)).way(net)
-    'fixed sample (8 points: the risk is that of these, its error against 8 fresh ones)'"""
+    'fixed sample (8 points: the risk is that of these, its error against 1024 fresh ones)'"""
 
     m: int = DEFAULT_SAMPLE
     seed: int = 0
@@ -405,7 +405,7 @@ class Sample:
     def bind(self, problem):
         key = jax.random.key(self.seed)
         nodes = problem.fixed_sample(self.m, jax.random.fold_in(key, _FIXED))
-        fresh = problem.fixed_sample(self.m, jax.random.fold_in(key, _FRESH))
+        fresh = problem.fixed_sample(max(self.m, _LEAST_FRESH), jax.random.fold_in(key, _FRESH))
         return (OnSample(traced(problem), nodes, fresh),)
 
 
