@@ -192,7 +192,7 @@ def test_saved_times_closer_than_a_step_are_refused():
 
 
 def test_flow_needs_a_solver_with_an_error_estimate():
-    with pytest.raises(ValueError, match=r"GradientFlow\(solver\) must be a diffrax solver"):
+    with pytest.raises(ValueError, match=r"GradientFlow\(solver\) must be an explicit"):
         wf.GradientFlow(wf.Risk(ENDLESS), solver="tsit5")
     run = wf.evolve(wf.GradientFlow(wf.Risk(ENDLESS), solver=diffrax.Dopri8()), start_of(ENDLESS), [0.5])
     assert run.status == "ok" and not any("Tsitouras" in source for source in run.citations())
