@@ -35,9 +35,10 @@ def _finite(y: Array, x: Array) -> Array:
     bad = ~np.isfinite(np.asarray(y)).reshape(len(y), -1).all(axis=1)
     if bad.any():
         i = int(bad.argmax())
+        at = np.array2string(np.asarray(x[i]), precision=4)
         raise ValueError(
-            f"The target must be finite, but gives {y[i]} at x = {np.array2string(np.asarray(x[i]), precision=4)}"
-            f" (at {bad.sum()} of {len(y)} Gauss nodes). Mend the target there."
+            f"The target must be finite, but gives {y[i]} at x = {at} (at {bad.sum()} of {len(y)} Gauss nodes). "
+            "Mend the target there."
         )
     return y
 
