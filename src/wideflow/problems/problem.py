@@ -37,7 +37,7 @@ def _finite(y: Array, x: Array) -> Array:
         i = int(bad.argmax())
         at = np.array2string(np.asarray(x[i]), precision=4)
         raise ValueError(
-            f"The target must be finite, but gives {y[i]} at x = {at} (at {bad.sum()} of {len(y)} Gauss nodes). "
+            f"The target must be finite, but gives {y[i]} at x = {at} (at {bad.sum()} of {len(y)} nodes). "
             "Mend the target there."
         )
     return y
