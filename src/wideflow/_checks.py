@@ -11,9 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+_LONGEST = 200  # letters of a name that may be misspelt
+
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint ` Did you mean 'relu'?` for a misspelt name, or nothing when no name is close."""
+    if len(str(name)) > _LONGEST:
+        return ""  # close to none, and 10⁸ letters would be compared for minutes
     close = difflib.get_close_matches(str(name).lower(), list(known), n=1, cutoff=0.5)
     return f" Did you mean {close[0]!r}?" if close else ""
 

@@ -14,6 +14,8 @@ from wideflow.experiments.base import Check, Outcome
 from wideflow.experiments.catalogue import Experiment
 from wideflow.experiments.reproduction import reproduce
 from wideflow.figures import panels
+from wideflow.store.opening import DamagedError
+from wideflow.store.seals import sealed
 
 CHECKS = (
     Check("a slope", "-0.5", -0.49, 0.01, -0.6, -0.4),
@@ -117,6 +119,30 @@ def test_a_damaged_record_is_made_anew(quick, tmp_path, damage):
     with pytest.warns(UserWarning, match=r"one\.(json|png) .* is performed again"):
         assert _verdicts(["one", "two"], tmp_path) == [("one", "PASS", False), ("two", "PASS", True)]
     assert _verdicts(["one"], tmp_path) == [("one", "PASS", True)]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda data: data["checks"].pop(),
+        lambda data: data["lines"].pop(),
+        lambda data: data["checks"][0].update(measured=None, passed=False),
+        lambda data: data["checks"][0].update(low=None),
+        lambda data: data["checks"][0].update(error=None),
+        lambda data: data["checks"][1].update(what="a ratio"),
+        lambda data: data.update(figure=None),
+        lambda data: data["hashes"].update(more="x"),
+    ],
+    ids=["check", "line", "null measured", "no bound", "no error bar", "renamed", "no figure", "more hashes"],
+)
+def test_an_edit_that_is_sealed_again_disagrees_with_the_rest(quick, tmp_path, edit):
+    list(reproduce(["one"], tmp_path))
+    data = json.loads((tmp_path / "one.json").read_text())
+    edit(data)
+    del data["hashes"]["results"]
+    (tmp_path / "one.json").write_text(json.dumps(sealed(data)))
+    with pytest.raises(DamagedError, match=r"one\.json is damaged: "):
+        records.read(tmp_path, "one")
 
 
 def test_changed_code_is_run_again(quick, tmp_path):

@@ -74,3 +74,11 @@ def test_equal_polynomials_are_one_static_function():
 def test_targets_follow_the_dtype_of_x():
     for target in (wf.single_index("erf", U), wf.polynomial([0.0, 1.0], U), wf.teacher([U])):
         assert target(jnp.asarray(X, jnp.float32)).dtype == jnp.float32
+
+
+def test_a_target_that_is_not_finite_is_named_where_nodes_are_made():
+    problem = wf.Problem(
+        x=wf.Gaussian(2), target=lambda x: jnp.log(x[0] + 1.5), neuron=wf.Neuron(lambda h: jnp.tanh(h))
+    )
+    with pytest.raises(ValueError, match=r"The target must be finite, but gives nan at x = \[.*Mend"):
+        wf.Risk(problem)

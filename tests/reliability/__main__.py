@@ -1,6 +1,10 @@
 """`make reliability`: every attack at full length, with its counts; `make reliability ATTACKS="kills faults"`
-for some of them. It takes about an hour."""
+for some of them. It takes about an hour.
 
+A long attack can be made in parts, whose counts add up: `python -m reliability kills --seed 1 --count 200
+--targets limit command`. Another seed draws other moments, another `--count` makes it shorter."""
+
+import argparse
 import sys
 import time
 
@@ -18,16 +22,22 @@ ATTACKS = {
 }
 
 
-def main(names: list[str]) -> int:
-    if unknown := [name for name in names if name not in ATTACKS]:
-        print(f"There is no attack {unknown[0]!r}; there are {', '.join(ATTACKS)}.", file=sys.stderr)
-        return 2
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m reliability", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="ATTACK", help=", ".join(ATTACKS))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, help="how often, instead of the full length")
+    parser.add_argument("--targets", nargs="+", choices=kills.TARGETS, default=kills.TARGETS)
+    asked = parser.parse_args(words)
+    if unknown := [name for name in asked.names if name not in ATTACKS]:
+        parser.error(f"There is no attack {unknown[0]!r}; there are {', '.join(ATTACKS)}.")
     jax.config.update("jax_enable_x64", True)
     failed = []
-    for name in names or ATTACKS:
+    for name in asked.names or ATTACKS:
         attack, count, forbidden = ATTACKS[name]
         begun = time.monotonic()
-        counts = attack(count, 0)
+        some = {"names": tuple(asked.targets)} if name == "kills" else {}
+        counts = attack(asked.count or count, asked.seed, **some)
         failed += [f"{name}: {counts[bad]} {bad}" for bad in forbidden if counts.get(bad, 0)]
         listed = ", ".join(f"{number} {what}" for what, number in counts.items())
         print(f"{name} ({time.monotonic() - begun:.0f} s): {listed}", flush=True)

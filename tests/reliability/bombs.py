@@ -25,7 +25,8 @@ from reliability.targets import Target, made
 from wideflow.cli import sources
 
 MEMORY = 3 * 2**30  # bytes beside those of the libraries: the bound of 2 GB on data, and what is around it
-SECONDS = 30  # for one file, on a machine that is busy
+SECONDS = 30  # of the processor for one file; a clock's would blame it for what else the machine does
+WAIT = 240  # by the clock: what waits for a pipe needs no processor
 
 
 class Case(NamedTuple):
@@ -48,7 +49,7 @@ def attack(count: int, seed: int) -> dict[str, int]:
     command = [sys.executable, "-m", "reliability.bombs", str(count), str(seed)]
     here, source = Path(__file__).parents[1], Path(wf.__file__).parents[1]
     env = os.environ | {"PYTHONPATH": f"{source}{os.pathsep}{here}"}
-    most = 60 + SECONDS * count
+    most = 60 + WAIT * count
     done = subprocess.run(command, cwd=here, env=env, capture_output=True, text=True, timeout=most)
     sys.stderr.write(done.stderr)
     if done.returncode:
@@ -105,8 +106,9 @@ def _read_spec(path: Path) -> object:
 
 def _outcome(case: Case) -> str:
     case.make(case.place)
-    begun = time.monotonic()
-    signal.alarm(SECONDS)
+    begun = time.process_time()
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    signal.alarm(WAIT)
     try:
         case.read()
     except TooSlow:
@@ -116,9 +118,10 @@ def _outcome(case: Case) -> str:
     except BaseException as error:
         return _wrong(error)
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
-        if time.monotonic() - begun > 5:
-            print(f"{case.name}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
+        if time.process_time() - begun > 5:
+            print(f"{case.name}: {time.process_time() - begun:.0f} s", file=sys.stderr)
     return "harmless"
 
 
@@ -137,6 +140,7 @@ def main(count: int, seed: int) -> None:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
         signal.signal(signal.SIGALRM, _stop)
+        signal.signal(signal.SIGPROF, _stop)
         for case in every[:count]:
             outcome = _outcome(case)
             counts[outcome] += 1

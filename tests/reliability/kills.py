@@ -24,7 +24,7 @@ ROWS = 12  # saved times of a run
 # Two seeds that go together and a third alone, with many times between which they can be stopped.
 SPEC = TINY.replace("count = 3", "count = 21").replace("gradient_descent", "sgd").replace("0.1", "0.02")
 TARGETS = (*CASES, "limit", "command")
-WEIGHTS = {"limit": 3, "command": 2}  # of the kills; each of the dynamics has one
+WEIGHTS = {"command": 2}  # of the kills; `limit` and each of the dynamics have one
 
 
 @dataclass
@@ -76,6 +76,8 @@ class Target:
             self.renew()
         elif ended_well:
             self.counts["resumed"] += self.kills
+            # of an attack that is itself stopped, these lines are what counts
+            print(self.name, dict(self.counts), file=sys.stderr, flush=True)
             self.renew()
 
     def finished(self) -> bool:
@@ -135,7 +137,7 @@ def attack(
             while target.kills:  # the last one comes to its end too
                 target.attacked(signal.SIGKILL, 1e9)
             counts += target.counts
-            print(name, dict(target.counts), file=sys.stderr, flush=True)
+            print("all of", name, dict(target.counts), file=sys.stderr, flush=True)
             jax.clear_caches()
         children.close()
     counts["kills"] = sum(counts[by.name] for by in SIGNALS)

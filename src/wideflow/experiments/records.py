@@ -2,7 +2,8 @@
 
 `NAME.png` is written first and `NAME.json` last, each by a rename; the record carries the hashes of itself
 and of the figure, so that no digit of it is changed unnoticed. A bound that is infinite and a figure that is
-not a number are null in the file."""
+not a number are null in the file. Verdicts, and the lines that the command prints of the checks, are kept
+beside them and must agree: an edit in one place is noticed even if all hashes are made right again."""
 
 import hashlib
 import json
@@ -16,7 +17,7 @@ from ..store.opening import DamagedError, content
 from ..store.seals import read_sealed, sealed
 from .base import Check
 
-FORMAT = 1
+FORMAT = 2  # 1 had no lines
 _PICTURE = 64 * 2**20  # bytes of a figure
 # The numbers of a check, with what null stands for in a file.
 _NUMBERS = {"measured": math.nan, "error": math.nan, "low": -math.inf, "high": math.inf}
@@ -49,9 +50,9 @@ class Record:
         return "ERROR" if self.error is not None else "PASS" if self.passed else "FAIL"
 
     def as_data(self) -> dict[str, Any]:
-        """Plain data for JSON, with the verdicts that follow from it."""
-        verdicts = {"verdict": self.verdict, "passed": self.passed}
-        return self.__dict__ | verdicts | {"checks": [_plain(check) for check in self.checks]}
+        """Plain data for JSON, with the verdicts and lines that follow from it."""
+        follow = {"verdict": self.verdict, "passed": self.passed, "lines": [str(c) for c in self.checks]}
+        return self.__dict__ | follow | {"checks": [_plain(check) for check in self.checks]}
 
 
 def _plain(check: Check) -> dict[str, Any]:
@@ -129,11 +130,14 @@ def _record(place: Path, data: dict[str, Any]) -> Record:
         if not all(isinstance(version, str) for version in fields["versions"].values()):
             raise TypeError("its versions are no texts")
         record = Record(checks=checks, **fields)
-        expected = {"kind", "format", "hashes", *record.as_data()}
-        if set(data) != expected or (data["verdict"], data["passed"]) != (record.verdict, record.passed):
-            raise ValueError("its verdict does not follow from its checks")
-        if (record.error is None) != bool(checks):
-            raise ValueError("it must have checks, or an error")
+        expected = record.as_data()
+        if set(data) != {"kind", "format", "hashes", *expected} or set(data["hashes"]) != {"results"}:
+            raise ValueError("it has fields that no record has, or lacks some")
+        for field in ("verdict", "passed", "lines"):
+            if type(data[field]) is not type(expected[field]) or data[field] != expected[field]:
+                raise ValueError(f"its {field} does not follow from its checks")
+        if not ((record.error is None) == bool(checks) == (record.figure is not None)):
+            raise ValueError("it must have checks and a figure, or an error")
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise DamagedError(f"{place} is damaged: {error}.") from None
     return record

@@ -7,9 +7,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
-from .._checks import count, positive
+from .._checks import count, is_traced, positive
 from .._checks import key as check_key
 from .._tracing import jit_once
 from .._typing import Dimension, TypeIs
@@ -25,6 +26,21 @@ from .targets import AbstractTarget, Function, MultiIndex
 
 def _target(target: Any) -> AbstractTarget | None:
     return Function(target) if callable(target) and not isinstance(target, eqx.Module) else target
+
+
+def _finite(y: Array, x: Array) -> Array:
+    """Values of the target at Gauss nodes, which must be finite at all of them."""
+    if is_traced(y):
+        return y
+    bad = ~np.isfinite(np.asarray(y)).reshape(len(y), -1).all(axis=1)
+    if bad.any():
+        i = int(bad.argmax())
+        at = np.array2string(np.asarray(x[i]), precision=4)
+        raise ValueError(
+            f"The target must be finite, but gives {y[i]} at x = {at} (at {bad.sum()} of {len(y)} nodes). "
+            "Mend the target there."
+        )
+    return y
 
 
 def _loss(loss: AbstractLoss | str) -> AbstractLoss:
@@ -203,7 +219,7 @@ class Problem(eqx.Module):
             return None
         dtype = jnp.result_type(float)
         x, weights = jnp.asarray(rule[0], dtype), jnp.asarray(rule[2], dtype)
-        y = self.target(x) if self.target is not None else jnp.asarray(rule[1], dtype)
+        y = jnp.asarray(rule[1], dtype) if self.target is None else _finite(self.target(x), x)
         return Nodes(x, y, weights)
 
     def symmetry(self) -> Symmetry:
