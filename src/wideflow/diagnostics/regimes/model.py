@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,8 +16,20 @@ from ..._tracing import jit
 from ...kernels.empirical.ntk import empirical_ntk
 from ...kernels.function import Batch, model, samples
 from ...kernels.parameters import check_finite, rates_of, same_tree, split
+from .plan import Layer
+from .tiles import Kernels
 
 _ROWS = 512  # of x at a time: enough for products at the full rate, few enough for hidden layers in memory
+
+
+class BufferMove(NamedTuple):
+    """Buffers that moved (running statistics), and are held: their `share` ‖Δ − Δf‖/‖Δ‖ of the change Δ of the
+    model with its own buffers at each end, Δf being that with weights alone; and the rms of f with its own
+    buffers after training."""
+
+    names: tuple[str, ...]
+    share: float
+    ft: float
 
 
 class AbstractModel(abc.ABC):
@@ -42,8 +54,24 @@ class AbstractModel(abc.ABC):
         """h of every hidden layer, (k, …), by name; None where they are not known."""
 
     @abc.abstractmethod
-    def kernels(self, when: int, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The mean over outputs of the tangent kernel, (k, k), of each of the weights."""
+    def kernels(
+        self, when: int, rows: np.ndarray, vectors: np.ndarray, done: Callable[[], None]
+    ) -> Kernels:
+        """Σ_k (J v_k)(J v_k)ᵀ over vectors v_k (s, O) of outputs, of each of the weights: the mean over outputs
+        of the tangent kernel for those of `plan.vectors`. `done` is called after each vector."""
+
+    def layers(self) -> list[Layer]:
+        """Sizes of the products with weights, from which the cost is known; none where it is small."""
+        return []
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number."""
+        return 4
+
+    def buffers(self, f0: np.ndarray, ft: np.ndarray) -> "BufferMove | None":
+        """What moved besides weights, where f0 and ft are the outputs with it held."""
+        return None
 
     def notes(self) -> tuple[str, ...]:
         """What a reader of the numbers should know."""
@@ -95,12 +123,14 @@ class JaxModel(AbstractModel):
     def _counted(self, values: Any) -> np.ndarray:
         return np.asarray(values) if self._kept is None else np.asarray(values)[..., self._kept]
 
-    def kernels(self, when, rows):
+    def kernels(self, when, rows, vectors, done):
         params, x = self._params[when], self.x[rows]
         if self._kernels is not None:
-            return self._kernels(params, x)
-        tree = empirical_ntk(self._f, params, x, form="trace", rates=self._rates, per_leaf=True)
-        return dict(zip(self._names, map(np.asarray, jax.tree.leaves(tree)), strict=True))
+            parts = self._kernels(params, x)
+        else:
+            tree = empirical_ntk(self._f, params, x, form="trace", rates=self._rates, per_leaf=True)
+            parts = dict(zip(self._names, map(np.asarray, jax.tree.leaves(tree)), strict=True))
+        return Kernels(parts, sum(np.asarray(K, float) for K in parts.values())[None])
 
     def _over(self, rows: np.ndarray, call: Callable[[Array], Array]) -> np.ndarray:
         parts = [np.asarray(call(jnp.asarray(self.x[part]))) for part in pieces(rows)]

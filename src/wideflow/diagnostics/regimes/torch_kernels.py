@@ -1,0 +1,155 @@
+"""Tangent kernels of a PyTorch module, layer by layer where its layers are known, else by `torch.func`."""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .plan import Layer
+from .tiles import Kernels
+from .torch_signals import Pass, without_fast_path
+from .torch_uses import Product, Used, gradients, kernel
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+_BYTES = 2**28  # of one tile of Jacobians
+_ROWS = 32  # at a time through torch.func, which keeps all that it computes
+
+
+class TorchKernels:
+    """Of one module at given tensors (parameters and buffers by name), those called `moving` being derived.
+
+    A weight is taken layer by layer where on two rows that gives the gradient of the first one which autograd
+    gives; so a weight that is used elsewhere too, by another layer or by a formula, is found out."""
+
+    def __init__(self, torch: ModuleType, module: "Module", tensors: dict, moving: list[str], x: "Tensor"):
+        self._torch, self._module = torch, module
+        self._tensors = {name: t.detach() for name, t in tensors.items()}
+        self.moving = moving
+        self.axes, self.layers = self._checked(x[:2])
+        self.generic = [name for name in moving if name not in self.axes]
+
+    def kernels(self, x: "Tensor", vectors: np.ndarray, done: Callable[[], None]) -> Kernels:
+        """K_p = Σ_k (J_p v_k)(J_p v_k)ᵀ of each parameter p, and the terms k of Σ_p K_p. `done` is called
+        after each vector."""
+        m, first = len(x), self._tensors[self.moving[0]]
+        v = self._torch.as_tensor(vectors).to(first)
+        parts = {name: first.new_zeros(m, m) for name in self.moving}
+        terms = first.new_zeros(len(v), m, m)
+        forward = Pass(self._torch, self._module, self._tensors, x, self.axes) if self.axes else None
+        for k, vector in enumerate(v):
+
+            def take(name: str, used: Used, term: "Tensor" = terms[k]) -> None:
+                block = kernel(used)
+                parts[name] += block
+                term += block
+
+            if forward is not None:
+                with self._torch.no_grad():
+                    forward.back(vector.expand(m, -1), take, again=k + 1 < len(v))
+            done()
+        if self.generic:
+            self._add_generic(x, v, parts, terms)
+        return Kernels({name: _numpy(K) for name, K in parts.items()}, _numpy(terms))
+
+    # --- which weights can be taken layer by layer --------------------------------------------------
+
+    def _checked(self, x: "Tensor") -> tuple[dict[str, int], list[Layer]]:
+        """The axis of rows of each weight that can, and the sizes of its uses."""
+        torch = self._torch
+        true, cotangent = self._true(x)
+        axes: dict[str, int] = {}
+        layers: list[Layer] = []
+        for axis in (0, 1):
+            left = {name: axis for name in self.moving if name not in axes}
+            forward = Pass(torch, self._module, self._tensors, x, left)
+            found: dict[str, Tensor] = {}
+
+            def take(name: str, used: Used, found: dict = found) -> None:
+                found[name] = gradients(used, 1)[0]
+
+            with torch.no_grad():
+                forward.back(cotangent, take, again=False)
+            for name, uses in forward.uses.items():
+                here = found.get(name)
+                if _agree(torch, true[name], here):
+                    axes[name] = axis
+                    layers += [Layer(*use.shape) for use in uses if isinstance(use, Product)]
+        return axes, layers
+
+    def _true(self, x: "Tensor") -> tuple[dict[str, Any], "Tensor"]:
+        """By autograd: the gradient of v·f at the first row, v at random."""
+        torch = self._torch
+        leaves = {name: self._tensors[name].clone().requires_grad_() for name in self.moving}
+        with without_fast_path(torch), torch.enable_grad():
+            f = torch.func.functional_call(self._module, {**self._tensors, **leaves}, (x,))
+            f = f.reshape(len(x), -1)
+        draw = np.random.default_rng(0).normal(size=f.shape[1])
+        cotangent = torch.zeros_like(f)
+        cotangent[0] = torch.as_tensor(draw).to(f)
+        if not f.requires_grad:
+            return {name: None for name in leaves}, cotangent
+        grads = torch.autograd.grad(f, list(leaves.values()), cotangent, allow_unused=True)
+        return dict(zip(leaves, grads, strict=True)), cotangent
+
+    # --- the others ---------------------------------------------------------------------------------
+
+    def _add_generic(self, x: "Tensor", v: "Tensor", parts: dict, terms: "Tensor") -> None:
+        """Jacobians of tiles of rows against each other."""
+        m, size = len(x), sum(self._tensors[name].numel() for name in self.generic)
+        tile = int(np.clip(_BYTES // (len(v) * size * v.element_size()), 1, m))
+        for i in range(0, m, tile):
+            left = self._jacobians(x[i : i + tile], v)
+            for j in range(i, m, tile):
+                right = left if j == i else self._jacobians(x[j : j + tile], v)
+                for name in self.generic:
+                    for k in range(len(v)):
+                        block = left[name][:, k] @ right[name][:, k].T
+                        for out in (parts[name], terms[k]):
+                            out[i : i + tile, j : j + tile] += block
+                            if j > i:
+                                out[j : j + tile, i : i + tile] += block.T
+
+    def _jacobians(self, x: "Tensor", v: "Tensor") -> dict[str, "Tensor"]:
+        """∂(v_k·f)/∂p of every row, (rows, k, size)."""
+        func = self._torch.func
+        params = {name: self._tensors[name] for name in self.generic}
+        fixed = {name: t for name, t in self._tensors.items() if name not in params}
+
+        def row(params: dict, x: "Tensor") -> "Tensor":
+            return v @ func.functional_call(self._module, {**fixed, **params}, (x[None],)).reshape(-1)
+
+        with without_fast_path(self._torch):
+            try:
+                rows = func.vmap(func.jacrev(row), (None, 0), chunk_size=_ROWS)(params, x)
+            except RuntimeError:  # what cannot be mapped is taken one by one
+                singles = [self._one_by_one(row, params, one) for one in x]
+                rows = {name: self._torch.stack([single[name] for single in singles]) for name in params}
+        return {name: rows[name].detach().reshape(len(x), len(v), -1) for name in params}
+
+    def _one_by_one(self, row: Callable, params: dict, x: "Tensor") -> dict[str, "Tensor"]:
+        torch = self._torch
+        leaves = {name: p.clone().requires_grad_() for name, p in params.items()}
+        with torch.enable_grad():
+            f = row(leaves, x)
+        out: dict[str, list] = {name: [] for name in leaves}
+        for one in f:
+            grads = torch.autograd.grad(one, list(leaves.values()), retain_graph=True, allow_unused=True)
+            for (name, p), g in zip(leaves.items(), grads, strict=True):
+                out[name].append(torch.zeros_like(p) if g is None else g)
+        return {name: torch.stack(gs) for name, gs in out.items()}
+
+
+def _agree(torch: ModuleType, true: Any, found: Any) -> bool:
+    """Equal up to rounding, 10³ eps of the size of the gradient; None stands for 0."""
+    if true is None or found is None:
+        return all(v is None or not bool(v.any()) for v in (true, found))
+    gap, size = float((true.flatten() - found).norm()), float(true.norm())
+    return gap <= 1e3 * torch.finfo(true.dtype).eps * size
+
+
+def _numpy(tensor: "Tensor") -> np.ndarray:
+    return tensor.detach().cpu().double().numpy()
