@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wideflow.diagnostics.regimes.plan import vectors
+from wideflow.diagnostics.regimes.plan import projected
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'wideflow[torch]'")
 nn = torch.nn
@@ -178,8 +178,8 @@ def test_the_same_as_explicit_jacobians(name, double):
     assert sorted(kernels.generic) == sorted(CASES[name][2])
     outputs = module(x[:1]).numel()
     for s in (outputs, 1):
-        v = vectors(outputs, s, seed=0)
-        found, exact = kernels.kernels(x, v, lambda: None), by_hand(module, x, v)
+        groups = projected(outputs, s, seed=0)
+        found, exact = kernels.kernels(x, groups, lambda: None), by_hand(module, x, np.concatenate(groups))
         whole = sum(exact.values())
         size = np.abs(whole).max()
         # Sums of up to 10³ terms: rounding of float64 and of float32.
@@ -187,7 +187,7 @@ def test_the_same_as_explicit_jacobians(name, double):
         assert list(found.parts) == list(exact)
         for key, K in exact.items():
             np.testing.assert_allclose(found.parts[key], K, rtol=0, atol=atol, err_msg=key)
-        assert found.terms.shape == (s, len(x), len(x))
+        assert found.terms.shape == (1, len(x), len(x))
         np.testing.assert_allclose(found.terms.sum(0), whole, rtol=0, atol=atol)
 
 
@@ -195,7 +195,7 @@ def test_the_same_as_explicit_jacobians(name, double):
 def test_every_way_to_the_same_kernel(name, monkeypatch):
     """By pairs of positions, by gradients of weights, and some of them at a time."""
     module, x, kernels = made(name, True)
-    v = vectors(module(x[:1]).numel(), 2, seed=0)
+    v = projected(module(x[:1]).numel(), 2, seed=0)
     whole = kernels.kernels(x, v, lambda: None).terms
     home = "wideflow.diagnostics.regimes.torch_uses"
     for ways in (True, False):
@@ -219,14 +219,14 @@ def test_what_cannot_be_mapped_is_taken_row_by_row():
 
     module, x = Branch(), torch.randn(4, 2, dtype=torch.float64)
     kernels = TorchKernels(torch, module, dict(module.named_parameters()), ["w"], x)
-    found = kernels.kernels(x, np.ones((1, 1)), lambda: None).parts["w"]
+    found = kernels.kernels(x, [np.ones((1, 1))], lambda: None).parts["w"]
     np.testing.assert_allclose(found, by_hand(module, x, np.ones((1, 1)))["w"], rtol=1e-12)
 
 
 def test_the_module_is_left_as_it_was():
     module, x, kernels = made("transformer", True)
     before = {name: p.clone() for name, p in module.state_dict().items()}
-    kernels.kernels(x, vectors(3, 3, 0), lambda: None)
+    kernels.kernels(x, projected(3, 3, 0), lambda: None)
     assert all(torch.equal(p, before[name]) for name, p in module.state_dict().items())
     assert all(p.requires_grad and p.grad is None for p in module.parameters())
     assert not any(part._forward_hooks or "forward" in part.__dict__ for part in module.modules())

@@ -16,7 +16,7 @@ from ..._tracing import jit
 from ...kernels.empirical.ntk import empirical_ntk
 from ...kernels.function import Batch, model, samples
 from ...kernels.parameters import check_finite, rates_of, same_tree, split
-from .plan import Layer
+from .plan import Groups, Layer
 from .tiles import Kernels
 
 _ROWS = 512  # of x at a time: enough for products at the full rate, few enough for hidden layers in memory
@@ -54,11 +54,9 @@ class AbstractModel(abc.ABC):
         """h of every hidden layer, (k, …), by name; None where they are not known."""
 
     @abc.abstractmethod
-    def kernels(
-        self, when: int, rows: np.ndarray, vectors: np.ndarray, done: Callable[[], None]
-    ) -> Kernels:
-        """Σ_k (J v_k)(J v_k)ᵀ over vectors v_k (s, O) of outputs, of each of the weights: the mean over outputs
-        of the tangent kernel for those of `plan.vectors`. `done` is called after each vector."""
+    def kernels(self, when: int, rows: np.ndarray, groups: Groups, done: Callable[[], None]) -> Kernels:
+        """Σ_k (J v_k)(J v_k)ᵀ over vectors v_k of outputs, of each of the weights: the mean over outputs of the
+        tangent kernel for those of `plan.projected`. `done` is called after each vector."""
 
     def layers(self) -> list[Layer]:
         """Sizes of the products with weights, from which the cost is known; none where it is small."""
@@ -123,7 +121,7 @@ class JaxModel(AbstractModel):
     def _counted(self, values: Any) -> np.ndarray:
         return np.asarray(values) if self._kept is None else np.asarray(values)[..., self._kept]
 
-    def kernels(self, when, rows, vectors, done):
+    def kernels(self, when, rows, groups, done):
         params, x = self._params[when], self.x[rows]
         if self._kernels is not None:
             parts = self._kernels(params, x)

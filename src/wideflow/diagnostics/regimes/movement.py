@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..._checks import count
 from ..alignment import alignment, are_classes, cka, relative_movement, rms, target_of
 from .model import AbstractModel, BufferMove, pieces
-from .plan import KernelPlan, planned, vectors
+from .plan import KernelPlan, planned, projected
 from .work import Work
 
 
@@ -96,7 +96,7 @@ def measure(
     if not broken:
         features = _features(model, everything, chosen)
         gap = _gap(f0, ft, model.linear(everything))
-        work = Work(model, plan, vectors(f0.shape[1], plan.projections, seed), seconds, progress)
+        work = Work(model, plan, projected(f0.shape[1], plan.projections, seed), seconds, progress)
         kernel = _kernel(work, chosen, target, ft - f0)
     return Movement(
         weights=layer_movements(before, after),
@@ -200,19 +200,19 @@ def _kernel(
     aligned = lambda t: (alignment(whole[0], t[rows]), alignment(whole[1], t[rows]))
     with_target = None if target is None else aligned(target)
     plan = work.plan
-    error = _sketch_error(*terms, plan.outputs) if plan.is_sketch else 0.0
+    error = _sketch_error(*terms, plan.projections / plan.outputs) if plan.is_sketch else 0.0
     movement = relative_movement(*whole)
     return KernelMove(
         movement, moved, shares, with_target, aligned(change), len(rows), plan.projections, error
     )
 
 
-def _sketch_error(before: np.ndarray, after: np.ndarray, outputs: int) -> float:
-    """Of the movement by s of O orthogonal projections: by the jackknife, √((1 − s/O)(s − 1)/s Σ_k (θ_k − θ̄)²),
-    θ_k being the movement without projection k."""
-    s = len(before)
-    if s < 2:
+def _sketch_error(before: np.ndarray, after: np.ndarray, share: float) -> float:
+    """Of the movement by a share s/O of the outputs: by the jackknife, √((1 − s/O)(g − 1)/g Σ_k (θ_k − θ̄)²),
+    θ_k being the movement without group k of g groups of projections."""
+    g = len(before)
+    if g < 2:
         return float("nan")
     whole = before.sum(0), after.sum(0)
-    left_out = [relative_movement(whole[0] - before[k], whole[1] - after[k]) for k in range(s)]
-    return float(np.sqrt((1 - s / outputs) * (s - 1) * np.var(left_out)))
+    left_out = [relative_movement(whole[0] - before[k], whole[1] - after[k]) for k in range(g)]
+    return float(np.sqrt((1 - share) * (g - 1) * np.var(left_out)))

@@ -7,11 +7,15 @@ import numpy as np
 
 ROWS = 256
 _FEWEST_ROWS, _FEWEST = 32, 4  # rows, and projections: with fewer, their error could not be told
+_GROUPS = 8
 MEMORY = 2**31  # bytes of what a pass over the rows keeps
 _AT_ONCE = 5e10  # operations: a second or two, up to which all outputs are taken
 _SECONDS = 5e11  # operations: some ten seconds or two, up to which 256 rows are
 _GRADIENTS = 14.0  # times the operations of the gradient of the rows, beyond which outputs are projected
 _KEPT = 3.0  # times what enters and leaves the layers: what else a pass keeps of it
+
+
+Groups = list[np.ndarray]  # of vectors (k, O)
 
 
 class Layer(NamedTuple):
@@ -89,10 +93,12 @@ def _projections(layers: list[Layer], m: int, outputs: int) -> int:
     return outputs if fitting >= outputs else min(outputs, max(_FEWEST, fitting))
 
 
-def vectors(outputs: int, projections: int, seed: int) -> np.ndarray:
-    """v_k (s, O) with Σ_k v_k v_kᵀ = I/O in the mean: the axes over √O where s = O, else s orthonormal
-    directions at random over √s. Then K = Σ_k (Jᵀv_k)ᵀ(Jᵀv_k) is the mean over outputs of the kernel."""
+def projected(outputs: int, projections: int, seed: int) -> Groups:
+    """Vectors v_k (s, O) with Σ_k v_k v_kᵀ = I/O in the mean: the axes over √O where s = O, else s orthonormal
+    directions at random over √s, in groups from whose spread an error can be told. K = Σ_k (J v_k)(J v_k)ᵀ is
+    the mean over outputs of the kernel."""
     if projections >= outputs:
-        return np.eye(outputs) / math.sqrt(outputs)
+        return [np.eye(outputs) / math.sqrt(outputs)]
     draw = np.random.default_rng(seed).normal(size=(outputs, projections))
-    return np.linalg.qr(draw)[0].T / math.sqrt(projections)
+    directions = np.linalg.qr(draw)[0].T / math.sqrt(projections)
+    return np.array_split(directions, min(projections, _GROUPS))

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .plan import Layer
+from .plan import Groups, Layer
 from .tiles import Kernels
 from .torch_signals import Pass, without_fast_path
-from .torch_uses import Product, Used, gradients, kernel
+from .torch_uses import Product, Used, gradients, kernel, reduced
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-_BYTES = 2**28  # of one tile of Jacobians
+_BYTES = 2**28  # of one tile of Jacobians, or of what came back in several passes
 _ROWS = 32  # at a time through torch.func, which keeps all that it computes
 
 
@@ -32,28 +32,39 @@ class TorchKernels:
         self.axes, self.layers = self._checked(x[:2])
         self.generic = [name for name in moving if name not in self.axes]
 
-    def kernels(self, x: "Tensor", vectors: np.ndarray, done: Callable[[], None]) -> Kernels:
-        """K_p = Σ_k (J_p v_k)(J_p v_k)ᵀ of each parameter p, and the terms k of Σ_p K_p. `done` is called
-        after each vector."""
+    def kernels(self, x: "Tensor", groups: Groups, done: Callable[[], None]) -> Kernels:
+        """K_p = Σ_k (J_p v_k)(J_p v_k)ᵀ of each parameter p, and the terms of Σ_p K_p by groups of vectors v_k.
+        `done` is called after each vector."""
         m, first = len(x), self._tensors[self.moving[0]]
-        v = self._torch.as_tensor(vectors).to(first)
         parts = {name: first.new_zeros(m, m) for name in self.moving}
-        terms = first.new_zeros(len(v), m, m)
+        terms = first.new_zeros(len(groups), m, m)
         forward = Pass(self._torch, self._module, self._tensors, x, self.axes) if self.axes else None
-        for k, vector in enumerate(v):
+        most = self._at_once(m)
+        for g, group in enumerate(groups):
+            v = self._torch.as_tensor(group).to(first)
+            for some in v.split(most):
+                for name, K in self._layerwise(forward, some, done).items():
+                    parts[name] += K
+                    terms[g] += K
+            if self.generic:
+                self._add_generic(x, v, parts, terms[g])
+        return Kernels({name: _numpy(K) for name, K in parts.items()}, _numpy(terms))
 
-            def take(name: str, used: Used, term: "Tensor" = terms[k]) -> None:
-                block = kernel(used)
-                parts[name] += block
-                term += block
+    def _at_once(self, m: int) -> int:
+        """Passes back of which all b fit in memory."""
+        size = m * sum(layer.positions * layer.units for layer in self.layers)
+        return max(1, _BYTES // max(1, size * self._tensors[self.moving[0]].element_size()))
 
+    def _layerwise(self, forward: Pass | None, v: "Tensor", done: Callable) -> dict[str, "Tensor"]:
+        passes: dict[str, list] = {}
+        take = lambda name, used: passes.setdefault(name, []).append(reduced(used))
+        for vector in v:
             if forward is not None:
                 with self._torch.no_grad():
-                    forward.back(vector.expand(m, -1), take, again=k + 1 < len(v))
+                    forward.back(vector.expand(len(forward.f), -1), take)
             done()
-        if self.generic:
-            self._add_generic(x, v, parts, terms)
-        return Kernels({name: _numpy(K) for name, K in parts.items()}, _numpy(terms))
+        with self._torch.no_grad():
+            return {name: kernel(passes.pop(name)) for name in list(passes)}
 
     # --- which weights can be taken layer by layer --------------------------------------------------
 
@@ -97,7 +108,7 @@ class TorchKernels:
 
     # --- the others ---------------------------------------------------------------------------------
 
-    def _add_generic(self, x: "Tensor", v: "Tensor", parts: dict, terms: "Tensor") -> None:
+    def _add_generic(self, x: "Tensor", v: "Tensor", parts: dict, term: "Tensor") -> None:
         """Jacobians of tiles of rows against each other."""
         m, size = len(x), sum(self._tensors[name].numel() for name in self.generic)
         tile = int(np.clip(_BYTES // (len(v) * size * v.element_size()), 1, m))
@@ -106,15 +117,14 @@ class TorchKernels:
             for j in range(i, m, tile):
                 right = left if j == i else self._jacobians(x[j : j + tile], v)
                 for name in self.generic:
-                    for k in range(len(v)):
-                        block = left[name][:, k] @ right[name][:, k].T
-                        for out in (parts[name], terms[k]):
-                            out[i : i + tile, j : j + tile] += block
-                            if j > i:
-                                out[j : j + tile, i : i + tile] += block.T
+                    block = left[name] @ right[name].T
+                    for out in (parts[name], term):
+                        out[i : i + tile, j : j + tile] += block
+                        if j > i:
+                            out[j : j + tile, i : i + tile] += block.T
 
     def _jacobians(self, x: "Tensor", v: "Tensor") -> dict[str, "Tensor"]:
-        """∂(v_k·f)/∂p of every row, (rows, k, size)."""
+        """∂(v_k·f)/∂p of every row, (rows, k · size)."""
         func = self._torch.func
         params = {name: self._tensors[name] for name in self.generic}
         fixed = {name: t for name, t in self._tensors.items() if name not in params}
@@ -128,7 +138,7 @@ class TorchKernels:
             except RuntimeError:  # what cannot be mapped is taken one by one
                 singles = [self._one_by_one(row, params, one) for one in x]
                 rows = {name: self._torch.stack([single[name] for single in singles]) for name in params}
-        return {name: rows[name].detach().reshape(len(x), len(v), -1) for name in params}
+        return {name: rows[name].detach().reshape(len(x), -1) for name in params}
 
     def _one_by_one(self, row: Callable, params: dict, x: "Tensor") -> dict[str, "Tensor"]:
         torch = self._torch

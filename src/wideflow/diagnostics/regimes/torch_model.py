@@ -116,8 +116,8 @@ class TorchModel(AbstractModel):
         others = [Layer(1, self._moving(0)[name].numel(), 1) for name in found.generic]
         return found.layers + others
 
-    def kernels(self, when, rows, vectors, done):
-        return self._kernels(when).kernels(self.x[rows], vectors, done)
+    def kernels(self, when, rows, groups, done):
+        return self._kernels(when).kernels(self.x[rows], groups, done)
 
     def _kernels(self, when: int) -> TorchKernels:
         if when not in self._found:

@@ -60,14 +60,25 @@ def gradients(used: Used, rows: int) -> "Tensor":
     return sum(use.gradients(b[:rows]) for use, b in used)  # type: ignore[return-value]
 
 
-def kernel(used: Used) -> "Tensor":
-    """K (m, m) of one weight, over all of its uses."""
-    uses = [use for use, _ in used]
-    if all(isinstance(use, Product) for use in uses):
-        return _product_kernel(used)
-    if len(used) == 1 and isinstance(uses[0], Lookup):
-        return _lookup_kernel(uses[0], used[0][1])
-    return symmetric(gradients(used, len(used[0][1])))
+def reduced(used: Used) -> "Used | Tensor":
+    """The uses of one pass as they are kept: with their b where a kernel needs no gradient, else that."""
+    by_factors = all(isinstance(use, Product) for use, _ in used)
+    alone = len(used) == 1 and isinstance(used[0][0], Lookup)
+    return used if by_factors or alone else gradients(used, len(used[0][1]))
+
+
+def kernel(passes: "list[Used | Tensor]") -> "Tensor":
+    """K (m, m) of one weight over all of its uses, summed over passes back: those lie side by side like more
+    units, so that each product of matrices is one."""
+    import torch
+
+    first = passes[0]
+    if not isinstance(first, list):
+        return symmetric(torch.cat(passes, 1))  # type: ignore[arg-type]
+    used = [(use, torch.cat([one[i][1] for one in passes], 2)) for i, (use, _) in enumerate(first)]
+    if isinstance(used[0][0], Lookup):
+        return _lookup_kernel(*used[0])
+    return _product_kernel(used)
 
 
 def symmetric(g: "Tensor", out: "Tensor | None" = None) -> "Tensor":
@@ -94,7 +105,7 @@ def by_positions(m: int, positions: int, fan: int, units: int) -> bool:
 def _product_kernel(used: Used) -> "Tensor":
     m = len(used[0][1])
     positions = sum(use.shape[0] for use, _ in used)  # type: ignore[union-attr]
-    _, fan, units = used[0][0].shape  # type: ignore[union-attr]
+    fan, units = used[0][0].shape[1], used[0][1].shape[2]  # type: ignore[union-attr]
     b = used[0][1] if len(used) == 1 else _joined([b for _, b in used])
     entering = lambda i, j: _joined([use.entering(i, j) for use, _ in used])  # type: ignore[union-attr]
     if positions == 1:

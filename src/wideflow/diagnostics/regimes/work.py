@@ -7,7 +7,7 @@ import numpy as np
 
 from ...progress import bar
 from .model import AbstractModel
-from .plan import KernelPlan
+from .plan import Groups, KernelPlan
 from .tiles import Kernels, in_tiles, pairs_of_tiles
 
 _TOLD = 10.0  # seconds
@@ -19,18 +19,18 @@ class Work:
     estimated."""
 
     def __init__(
-        self, model: AbstractModel, plan: KernelPlan, v: np.ndarray, seconds: float, progress: bool | None
+        self, model: AbstractModel, plan: KernelPlan, groups: Groups, seconds: float, progress: bool | None
     ):
         self.plan = plan
-        self._model, self._vectors, self._progress = model, v, progress
+        self._model, self._groups, self._progress = model, groups, progress
         forward = 2.0 * model.m * sum(t * f * u for t, f, u in model.layers())
         self.seconds = seconds * plan.operations / forward if forward else 0.0
 
     def kernels(self, rows: np.ndarray) -> list[Kernels]:
         """Of the weights before and after, on those rows."""
         self._tell()
-        groups = len(pairs_of_tiles(len(rows), self.plan.batch))
-        end, done = float(2 * groups * len(self._vectors)), 0
+        tiles = len(pairs_of_tiles(len(rows), self.plan.batch))
+        end, done = float(2 * tiles * self.plan.projections), 0
         show = self._progress if self._progress is not None or self.seconds > _SHOWN else False
         with bar("kernels", 0.0, end, show, unit="pass") as update:
 
@@ -40,7 +40,7 @@ class Work:
                 update(float(done))
 
             def of(when: int) -> Kernels:
-                kernels = lambda part: self._model.kernels(when, rows[part], self._vectors, step)
+                kernels = lambda part: self._model.kernels(when, rows[part], self._groups, step)
                 return in_tiles(kernels, len(rows), self.plan.batch)
 
             return [of(0), of(1)]
