@@ -88,7 +88,9 @@ def measure(
     ft = model.outputs(1, everything)
     seconds = time.perf_counter() - begun
     target = None if y is None else target_of(y, f0)
-    plan = planned(model.layers(), model.itemsize, model.m, f0.shape[1], rows, projections)
+    layers = model.layers()
+    projections = projections if layers else None  # else all outputs are cheap
+    plan = planned(layers, model.itemsize, model.m, f0.shape[1], rows, projections)
     chosen = _subset(model.m, plan.rows, seed)
     broken = [name for name, w in after.items() if not np.isfinite(w).all()]
     broken += [] if np.isfinite(ft).all() else ["f"]
