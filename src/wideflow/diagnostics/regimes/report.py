@@ -104,6 +104,10 @@ def plain(value: object) -> Any:
     return value
 
 
+def _listed(names: tuple[str, ...], most: int = 3) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def _table(moved: Movement) -> list[str]:
     of_features = "features (rms over rows and units)"
     wide = max(
@@ -143,7 +147,7 @@ def _sentences(moved: Movement, decision: Verdict) -> list[str]:
     ]
     if moved.buffers is not None:
         sentences.append(
-            f"Note: buffers moved too ({', '.join(moved.buffers.names)}); they are held at their start, and make "
-            f"{moved.buffers.share:.2g} of the change of f with its own ones."
+            f"Note: buffers moved too ({_listed(moved.buffers.names)}) and are held at their start; letting them "
+            f"move as well alters the change of f by {moved.buffers.share:.2g} of it."
         )
     return sentences + [f"Note: {note}." for note in moved.notes]

@@ -1,6 +1,6 @@
 """Tangent kernels of a PyTorch module, layer by layer where its layers are known, else by `torch.func`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +9,14 @@ import numpy as np
 from .plan import Groups, Layer
 from .tiles import Kernels
 from .torch_signals import Pass, without_fast_path
-from .torch_uses import Product, Used, gradients, kernel, reduced
+from .torch_uses import Product, Used, gradients, kernels, reduced
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-_BYTES = 2**28  # of one tile of Jacobians, or of what came back in several passes
+_BYTES = 2**28  # of one tile of Jacobians
+_BACK = 2**30  # bytes of what came back in several passes
 _ROWS = 32  # at a time through torch.func, which keeps all that it computes
 
 
@@ -39,32 +40,44 @@ class TorchKernels:
         parts = {name: first.new_zeros(m, m) for name in self.moving}
         terms = first.new_zeros(len(groups), m, m)
         forward = Pass(self._torch, self._module, self._tensors, x, self.axes) if self.axes else None
-        most = self._at_once(m)
-        for g, group in enumerate(groups):
-            v = self._torch.as_tensor(group).to(first)
-            for some in v.split(most):
-                for name, K in self._layerwise(forward, some, done).items():
+        v = [self._torch.as_tensor(group).to(first) for group in groups]
+        for which, some in self._batches(v, m):
+            for name, terms_of in self._layerwise(forward, some, done).items():
+                for g, K in zip(which, terms_of, strict=True):
                     parts[name] += K
                     terms[g] += K
-            if self.generic:
-                self._add_generic(x, v, parts, terms[g])
+        for g, group in enumerate(v if self.generic else []):
+            self._add_generic(x, group, parts, terms[g])
         return Kernels({name: _numpy(K) for name, K in parts.items()}, _numpy(terms))
 
-    def _at_once(self, m: int) -> int:
-        """Passes back of which all b fit in memory."""
+    def _batches(self, groups: "list[Tensor]", m: int) -> "Iterator[tuple[list[int], list[Tensor]]]":
+        """Groups, or parts of them, of whose passes back all b fit in memory, with their numbers."""
         size = m * sum(layer.positions * layer.units for layer in self.layers)
-        return max(1, _BYTES // max(1, size * self._tensors[self.moving[0]].element_size()))
+        most = max(1, _BACK // max(1, size * groups[0].element_size()))
+        which: list[int] = []
+        some: list[Tensor] = []
+        for g, part in ((g, part) for g, group in enumerate(groups) for part in group.split(most)):
+            if sum(map(len, some)) + len(part) > most:
+                yield which, some
+                which, some = [], []
+            which.append(g)
+            some.append(part)
+        yield which, some
 
-    def _layerwise(self, forward: Pass | None, v: "Tensor", done: Callable) -> dict[str, "Tensor"]:
-        passes: dict[str, list] = {}
-        take = lambda name, used: passes.setdefault(name, []).append(reduced(used))
-        for vector in v:
-            if forward is not None:
-                with self._torch.no_grad():
-                    forward.back(vector.expand(len(forward.f), -1), take)
-            done()
+    def _layerwise(self, forward: Pass | None, groups: "list[Tensor]", done: Callable) -> dict[str, list]:
+        passes: dict[str, list[list]] = {}
+        for group in groups:
+            here: dict[str, list] = {}
+            take = lambda name, used, here=here: here.setdefault(name, []).append(reduced(used))
+            for vector in group:
+                if forward is not None:
+                    with self._torch.no_grad():
+                        forward.back(vector.expand(len(forward.f), -1), take)
+                done()
+            for name, found in here.items():
+                passes.setdefault(name, []).append(found)
         with self._torch.no_grad():
-            return {name: kernel(passes.pop(name)) for name in list(passes)}
+            return {name: kernels(passes.pop(name)) for name in list(passes)}
 
     # --- which weights can be taken layer by layer --------------------------------------------------
 

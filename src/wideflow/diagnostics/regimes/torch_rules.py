@@ -39,7 +39,7 @@ def _rows_first(a: "Tensor", axis: int) -> "Tensor":
 
 
 def _bias() -> Direct:
-    return Direct(lambda b: b.sum(1))
+    return Direct(lambda b: b[:, 0] if b.shape[1] == 1 else b.sum(1))
 
 
 def linear(torch: ModuleType, module: "Module", a: "Tensor", axis: int) -> Any:
@@ -56,13 +56,17 @@ def convolution(torch: ModuleType, module: Any, a: "Tensor", axis: int) -> Any:
     """h_t = W · (the patch of a at t) + bias."""
     F = torch.nn.functional
     mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
-    flat = isinstance(module, torch.nn.Conv1d)
-    over = {name: (1, *v) if flat else v for name, v in _geometry(module).items()}
     back = lambda b: b.flatten(2).transpose(1, 2)
 
     def patches(i: int, j: int) -> "Tensor":
+        """(k, T, channels · window), in the order of the weights."""
         rows = F.pad(a[i:j], module._reversed_padding_repeated_twice, mode=mode)
-        return F.unfold(rows.unsqueeze(2) if flat else rows, **over).transpose(1, 2)
+        sides = zip(module.kernel_size, module.stride, module.dilation, strict=True)
+        for axis, (size, stride, dilation) in enumerate(sides, 2):
+            rows = rows.unfold(axis, dilation * (size - 1) + 1, stride)[..., ::dilation]
+        places = range(2, a.ndim)
+        rest = [1, *range(a.ndim, 2 * a.ndim - 2)]
+        return rows.permute(0, *places, *rest).reshape(len(rows), -1, math.prod(rows.shape[i] for i in rest))
 
     def grouped(b: "Tensor") -> "Tensor":
         groups = module.groups
@@ -73,10 +77,6 @@ def convolution(torch: ModuleType, module: Any, a: "Tensor", axis: int) -> Any:
     positions = math.prod(_output_sides(module, a))
     use: Use = Product(patches, (positions, fan, units)) if module.groups == 1 else Direct(grouped)
     return {"weight": use, "bias": _bias()}, back
-
-
-def _geometry(module: Any) -> dict[str, tuple[int, ...]]:
-    return {"kernel_size": module.kernel_size, "dilation": module.dilation, "stride": module.stride}
 
 
 def _output_sides(module: Any, a: "Tensor") -> list[int]:

@@ -3,7 +3,9 @@
 A use knows what entered, A, and is given what comes back, B = ∂(v·f)/∂h. Per row i the gradient of the weight
 is G_i = Σ_t B_it A_itᵀ over the positions t (of a sequence or an image), and the kernel is K_ij = ⟨G_i, G_j⟩."""
 
+import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,7 +59,7 @@ Used = list[tuple[Use, "Tensor"]]  # every use of one weight with its b
 
 def gradients(used: Used, rows: int) -> "Tensor":
     """Σ over uses of G of the first rows."""
-    return sum(use.gradients(b[:rows]) for use, b in used)  # type: ignore[return-value]
+    return functools.reduce(operator.add, (use.gradients(b[:rows]) for use, b in used))
 
 
 def reduced(used: Used) -> "Used | Tensor":
@@ -67,18 +69,27 @@ def reduced(used: Used) -> "Used | Tensor":
     return used if by_factors or alone else gradients(used, len(used[0][1]))
 
 
-def kernel(passes: "list[Used | Tensor]") -> "Tensor":
-    """K (m, m) of one weight over all of its uses, summed over passes back: those lie side by side like more
-    units, so that each product of matrices is one."""
+def kernels(groups: "list[list[Used | Tensor]]") -> "list[Tensor]":
+    """K (m, m) of one weight over all of its uses, summed over the passes back of each group: those lie side by
+    side like more units, so that each product of matrices is one. What enters is prepared once."""
+    first = groups[0][0]
+    if not isinstance(first, list):
+        return [symmetric(joined(passes, 1)) for passes in groups]  # type: ignore[arg-type]
+    uses = [use for use, _ in first]
+    backs = [[joined([one[i][1] for one in passes], 2) for i in range(len(uses))] for passes in groups]  # type: ignore
+    if isinstance(uses[0], Lookup):
+        return [_lookup_kernel(uses[0], b) for (b,) in backs]
+    entering = lambda i, j: joined([use.entering(i, j) for use in uses], 1)  # type: ignore[union-attr]
+    positions, fan = sum(use.shape[0] for use in uses), uses[0].shape[1]  # type: ignore[union-attr]
+    if len(backs[0][0]) * positions * fan * backs[0][0].element_size() <= 4 * BYTES:
+        entering = functools.cache(entering)
+    return [_product_kernel(entering, joined(b, 1), fan) for b in backs]
+
+
+def joined(parts: list, axis: int) -> "Tensor":
     import torch
 
-    first = passes[0]
-    if not isinstance(first, list):
-        return symmetric(torch.cat(passes, 1))  # type: ignore[arg-type]
-    used = [(use, torch.cat([one[i][1] for one in passes], 2)) for i, (use, _) in enumerate(first)]
-    if isinstance(used[0][0], Lookup):
-        return _lookup_kernel(*used[0])
-    return _product_kernel(used)
+    return parts[0] if len(parts) == 1 else torch.cat(parts, axis)
 
 
 def symmetric(g: "Tensor", out: "Tensor | None" = None) -> "Tensor":
@@ -102,24 +113,14 @@ def by_positions(m: int, positions: int, fan: int, units: int) -> bool:
     return pairs < (m * m / 2 + 3 * m * positions) * fan * units
 
 
-def _product_kernel(used: Used) -> "Tensor":
-    m = len(used[0][1])
-    positions = sum(use.shape[0] for use, _ in used)  # type: ignore[union-attr]
-    fan, units = used[0][0].shape[1], used[0][1].shape[2]  # type: ignore[union-attr]
-    b = used[0][1] if len(used) == 1 else _joined([b for _, b in used])
-    entering = lambda i, j: _joined([use.entering(i, j) for use, _ in used])  # type: ignore[union-attr]
+def _product_kernel(entering: Callable, b: "Tensor", fan: int) -> "Tensor":
+    m, positions, units = b.shape
     if positions == 1:
         a = entering(0, m)[:, 0]
         return (a @ a.T) * (b[:, 0] @ b[:, 0].T)
     if by_positions(m, positions, fan, units):
         return _over_positions(entering(0, m), b)
     return _over_weights(entering, b, fan)
-
-
-def _joined(parts: list) -> "Tensor":
-    import torch
-
-    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
 
 def _over_positions(a: "Tensor", b: "Tensor") -> "Tensor":
@@ -145,13 +146,11 @@ def _over_weights(entering: Callable, b: "Tensor", fan: int) -> "Tensor":
     size = math.ceil(units / math.ceil(units / most))
     rows = max(1, min(m, BYTES // (positions * fan * b.element_size())))
     buffer, out = b.new_empty(m, size, fan), b.new_zeros(m, m)
-    whole = entering(0, m) if rows == m else None
     for k in range(0, units, size):
         part = b[:, :, k : k + size].transpose(1, 2)
         g = buffer if part.shape[1] == size else b.new_empty(m, part.shape[1], fan)
         for i in range(0, m, rows):
-            a = entering(i, min(m, i + rows)) if whole is None else whole
-            torch.bmm(part[i : i + rows], a, out=g[i : i + rows])
+            torch.bmm(part[i : i + rows], entering(i, min(m, i + rows)), out=g[i : i + rows])
         symmetric(g.flatten(1), out)
     return out
 
