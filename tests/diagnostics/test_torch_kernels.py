@@ -113,7 +113,11 @@ CASES = {
         lambda: torch.randn(130, 2, 4),
         [],
     ),
-    "wide images": (lambda: nn.Sequential(nn.Conv2d(2, 3, 3), nn.Flatten(1)), lambda: images((4, 2, 4, 3)), []),
+    "wide images": (
+        lambda: nn.Sequential(nn.Conv2d(2, 3, 3), nn.Flatten(1)),
+        lambda: images((4, 2, 4, 3)),
+        [],
+    ),
     "others": (
         others,
         images,

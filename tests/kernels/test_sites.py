@@ -61,7 +61,7 @@ def looped(p, x):
 
 def scaled(p, x):
     """Parameters that are changed before they are used."""
-    return jnp.tanh(x @ (0.3 * p["w"])) @ p["v"].astype(jnp.float32).astype(p["v"].dtype).reshape(2, 5)
+    return jnp.tanh(x @ (0.3 * p["w"])) @ p["v"].reshape(5, 2).T
 
 
 MLP = eqx.nn.MLP(4, 2, 5, 2, key=jax.random.key(1))
@@ -70,7 +70,7 @@ CASES = {
     "many rows": (dense, {"w": draw(4, 5), "b": draw(5), "v": draw(3, 5)}, draw(131, 4), "b"),
     "convolutions": (
         convolutions,
-        {"one": draw(3, 2, 2, 4), "two": draw(3, 4, 2, 2), "grouped": draw(4, 1, 2, 2)},
+        {"one": draw(3, 2, 2, 4), "two": draw(4, 4, 2, 2), "grouped": draw(4, 2, 2, 2)},
         draw(5, 5, 4, 2),
         "grouped",
     ),

@@ -58,8 +58,7 @@ def _runaway(moved: Movement) -> list[str]:
     ft = moved.ft if moved.buffers is None else moved.buffers.ft
     if moved.y is not None and ft > RUNAWAY * max(moved.f0, moved.y):
         reasons.append(
-            f"|f| grew to {ft:.2g}, beyond {RUNAWAY:g} times its start {moved.f0:.2g} "
-            f"and y {moved.y:.2g}"
+            f"|f| grew to {ft:.2g}, beyond {RUNAWAY:g} times its start {moved.f0:.2g} and y {moved.y:.2g}"
         )
     for name, h in (moved.features or {}).items():
         if h.h0 > 0 and h.ht > FEATURES_RUNAWAY * h.h0:

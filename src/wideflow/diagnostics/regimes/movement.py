@@ -189,9 +189,7 @@ def _square(values: np.ndarray) -> float:
     return float(np.dot(values, values))
 
 
-def _kernel(
-    work: Work, rows: np.ndarray, target: np.ndarray | None, change: np.ndarray
-) -> KernelMove:
+def _kernel(work: Work, rows: np.ndarray, target: np.ndarray | None, change: np.ndarray) -> KernelMove:
     both = work.kernels(rows)
     parts = [kernels.parts for kernels in both]
     terms = [np.asarray(kernels.terms, float) for kernels in both]

@@ -131,7 +131,10 @@ def _table(moved: Movement) -> list[str]:
     if moved.kernel is not None and moved.gap is not None:
         kernel = moved.kernel
         error = f" ± {kernel.error:.1g}" if kernel.error else ""
-        lines += ["", f"kernel movement |Kt - K0|/|K0|      {kernel.movement:.3g}{error}  (on {kernel.rows} rows)"]
+        lines += [
+            "",
+            f"kernel movement |Kt - K0|/|K0|      {kernel.movement:.3g}{error}  (on {kernel.rows} rows)",
+        ]
         lines.append(f"linearisation gap |ft - flin|/|Δf|  {moved.gap:.3g}")
         aligned = {"y": kernel.with_target, "Δf": kernel.with_change}
         for name, pair in aligned.items():

@@ -104,7 +104,9 @@ class TorchModel(AbstractModel):
         finally:
             for hook in hooks:
                 hook.remove()
-        hidden = {name: h.cpu().numpy() for name, h in list(captured.items())[:-1] if h.shape[:1] == (len(rows),)}
+        hidden = {
+            name: h.cpu().numpy() for name, h in list(captured.items())[:-1] if h.shape[:1] == (len(rows),)
+        }
         return hidden or None
 
     @property

@@ -73,7 +73,9 @@ class Walk:
             }
             outputs = self._equation(eqn, inputs, seen, views)
             values.update(zip(eqn.outvars, outputs, strict=True))
-        self.spoiled |= {views[v].leaf for v in jaxpr.outvars if not isinstance(v, core.Literal) and v in views}
+        self.spoiled |= {
+            views[v].leaf for v in jaxpr.outvars if not isinstance(v, core.Literal) and v in views
+        }
         return [read(v) for v in jaxpr.outvars]
 
     def _equation(self, eqn: Any, inputs: list, seen: dict[int, _View], views: dict) -> list:
@@ -133,7 +135,9 @@ def _convolution(eqn: Any, inputs: list, seen: dict[int, _View]) -> Entry | None
         return None
     spec = p["dimension_numbers"]
     sizes = tuple(inputs[1].shape[i] for i in spec.rhs_spec[2:])
-    how = {k: p[k] for k in ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers")}
+    how = {
+        k: p[k] for k in ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers")
+    }
     names = how.pop("dimension_numbers")
     patches = jax.lax.conv_general_dilated_patches(
         inputs[0], sizes, *(how.pop(k) for k in ("window_strides", "padding")), dimension_numbers=names, **how
