@@ -1,5 +1,7 @@
 """Models of PyTorch that people train."""
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 
@@ -14,7 +16,7 @@ def cnn() -> nn.Module:
     """Five convolutions with batch norms, on images (1, 28, 28)."""
     torch.manual_seed(0)
     channels, layers = (1, 32, 64, 64, 128, 128), []
-    for i, (one, other) in enumerate(zip(channels[:-1], channels[1:], strict=True)):
+    for i, (one, other) in enumerate(pairwise(channels)):
         layers += [nn.Conv2d(one, other, 3, padding=1), nn.BatchNorm2d(other), nn.ReLU(inplace=True)]
         layers += [nn.MaxPool2d(2)] if i in (1, 3) else []
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels[-1], 10))

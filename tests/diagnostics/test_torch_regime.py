@@ -159,8 +159,8 @@ def test_buffers_alone_are_no_movement():
 
 
 def test_buffers_are_held_at_the_start():
-    """By hand: the trained weights with the statistics from before training; of a norm that had seen no batch,
-    with those of x at the weights from before."""
+    """By hand: the trained weights with the statistics from before training; of a norm that had seen no
+    batch, with those of x at the weights from before."""
     before, after = trained(with_norm(), steps=5)
     first = copy.deepcopy(before)
     report = regime(before.eval(), after.eval(), X)

@@ -25,9 +25,9 @@ _ROWS = 512  # of x at a time: enough for products at the full rate, few enough 
 
 
 class BufferMove(NamedTuple):
-    """Buffers that moved (running statistics), and are held: their `share` ‖Δ − Δf‖/‖Δ‖ of the change Δ of the
-    model with its own buffers at each end, Δf being that with weights alone; and the rms of f with its own
-    buffers after training."""
+    """Buffers that moved (running statistics), and are held: their `share` ‖Δ − Δf‖/‖Δ‖ of the change Δ of
+    the model with its own buffers at each end, Δf being that with weights alone; and the rms of f with
+    its own buffers after training."""
 
     names: tuple[str, ...]
     share: float
@@ -57,8 +57,8 @@ class AbstractModel(abc.ABC):
 
     @abc.abstractmethod
     def kernels(self, when: int, rows: np.ndarray, groups: Groups, done: Callable[[], None]) -> Kernels:
-        """Σ_k (J v_k)(J v_k)ᵀ over vectors v_k of outputs, of each of the weights: the mean over outputs of the
-        tangent kernel for those of `plan.projected`. `done` is called after each vector."""
+        """Σ_k (J v_k)(J v_k)ᵀ over vectors v_k of outputs, of each of the weights: the mean over outputs of
+        the tangent kernel for those of `plan.projected`. `done` is called after each vector."""
 
     def layers(self) -> list[Layer]:
         """Sizes of the products with weights, from which the cost is known; none where it is small."""

@@ -31,8 +31,8 @@ class KernelMove:
     """‖K_t − K_0‖/‖K_0‖ of the tangent kernel on `rows` rows, and by name of each of the weights; their share
     of tr K_0; alignments ⟨K, T⟩/(‖K‖‖T‖) of K_0 and K_t with T = yyᵀ (None without y) and T = Δf Δfᵀ.
 
-    Of many outputs the kernel is that of `projections` of them at random, and `error` is the standard error of
-    `movement` (0 where all outputs are taken)."""
+    Of many outputs the kernel is that of `projections` of them at random, and `error` is the standard error
+    of `movement` (0 where all outputs are taken)."""
 
     movement: float
     parts: dict[str, float]
@@ -126,8 +126,9 @@ def _notes(
         notes.append(f"kernel and CKA on {plan.rows} of {model.m} rows, drawn at random (seed {seed})")
     if plan.is_sketch and kernel is not None:
         notes.append(
-            f"the kernel is the mean over the {plan.outputs} outputs, by {plan.projections} random projections "
-            f"of them (standard error of its movement {kernel.error:.1g}; projections={plan.outputs} is exact)"
+            f"the kernel is the mean over the {plan.outputs} outputs, by {plan.projections} random "
+            f"projections of them (standard error of its movement {kernel.error:.1g}; "
+            f"projections={plan.outputs} is exact)"
         )
     elif plan.outputs > 1:
         notes.append(f"the kernel is the mean over the {plan.outputs} outputs")

@@ -94,9 +94,9 @@ def _projections(layers: list[Layer], m: int, outputs: int) -> int:
 
 
 def projected(outputs: int, projections: int, seed: int) -> Groups:
-    """Vectors v_k (s, O) with Σ_k v_k v_kᵀ = I/O in the mean: the axes over √O where s = O, else s orthonormal
-    directions at random over √s, in groups from whose spread an error can be told. K = Σ_k (J v_k)(J v_k)ᵀ is
-    the mean over outputs of the kernel."""
+    """Vectors v_k (s, O) with Σ_k v_k v_kᵀ = I/O in the mean: the axes over √O where s = O, else s
+    orthonormal directions at random over √s, in groups from whose spread an error can be told.
+    K = Σ_k (J v_k)(J v_k)ᵀ is the mean over outputs of the kernel."""
     if projections >= outputs:
         return [np.eye(outputs) / math.sqrt(outputs)]
     draw = np.random.default_rng(seed).normal(size=(outputs, projections))

@@ -150,7 +150,7 @@ def _sentences(moved: Movement, decision: Verdict) -> list[str]:
     ]
     if moved.buffers is not None:
         sentences.append(
-            f"Note: buffers moved too ({_listed(moved.buffers.names)}) and are held at their start; letting them "
-            f"move as well alters the change of f by {moved.buffers.share:.2g} of it."
+            f"Note: buffers moved too ({_listed(moved.buffers.names)}) and are held at their start; letting "
+            f"them move as well alters the change of f by {moved.buffers.share:.2g} of it."
         )
     return sentences + [f"Note: {note}." for note in moved.notes]

@@ -38,6 +38,7 @@ def in_tiles(kernels: Callable[[np.ndarray], Kernels], m: int, batch: int) -> Ke
         place = np.ix_(rows, rows)
         for name, K in part.parts.items():
             whole.parts[name][place] = K
-        whole.terms[:, *place] = part.terms
+        for term, K in zip(whole.terms, part.terms, strict=True):
+            term[place] = K
     assert whole is not None
     return whole

@@ -1,5 +1,6 @@
 """Tangent kernels of a PyTorch module, layer by layer where its layers are known, else by `torch.func`."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -34,8 +35,8 @@ class TorchKernels:
         self.generic = [name for name in moving if name not in self.axes]
 
     def kernels(self, x: "Tensor", groups: Groups, done: Callable[[], None]) -> Kernels:
-        """K_p = Σ_k (J_p v_k)(J_p v_k)ᵀ of each parameter p, and the terms of Σ_p K_p by groups of vectors v_k.
-        `done` is called after each vector."""
+        """K_p = Σ_k (J_p v_k)(J_p v_k)ᵀ of each parameter p, and the terms of Σ_p K_p by groups of vectors
+        v_k. `done` is called after each vector."""
         m, first = len(x), self._tensors[self.moving[0]]
         parts = {name: first.new_zeros(m, m) for name in self.moving}
         terms = first.new_zeros(len(groups), m, m)
@@ -145,7 +146,8 @@ class TorchKernels:
         def row(params: dict, x: "Tensor") -> "Tensor":
             return v @ func.functional_call(self._module, {**fixed, **params}, (x[None],)).reshape(-1)
 
-        with without_fast_path(self._torch):
+        with without_fast_path(self._torch), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="There is a performance drop")  # where it has no rule
             try:
                 rows = func.vmap(func.jacrev(row), (None, 0), chunk_size=_ROWS)(params, x)
             except RuntimeError:  # what cannot be mapped is taken one by one

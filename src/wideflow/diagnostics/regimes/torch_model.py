@@ -185,6 +185,11 @@ class TorchModel(AbstractModel):
                     f"{name or 'The module'} ({kind}) is in training mode, where f is random or couples "
                     "the rows. Call .eval() on both modules first."
                 )
+            if "BatchNorm" in kind and part.running_mean is None:
+                raise ValueError(
+                    f"The module must act row by row, but {name or 'it'} ({kind}) keeps no running statistics "
+                    "and couples the rows also in .eval(). Take track_running_stats=True."
+                )
         try:
             with self._torch.no_grad():
                 one, other, alone = module(self.x[:2]), module(self.x[:2]), module(self.x[:1])
@@ -196,8 +201,8 @@ class TorchModel(AbstractModel):
         rounding = self._torch.finfo(one.dtype).eps ** 0.5 * (1 + size)  # room for other orders of summation
         if not self._torch.allclose(one[:1], alone, rtol=0, atol=rounding, equal_nan=True):
             raise ValueError(
-                "The module must act row by row, but a row has another output next to a second one than alone: "
-                "a norm without running statistics? Take one that keeps them."
+                "The module must act row by row, but a row has another output next to a second one than "
+                "alone. Does a layer of it take a mean over the first axis?"
             )
 
 

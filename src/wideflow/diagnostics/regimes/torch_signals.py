@@ -35,8 +35,8 @@ class Pass:
         self.f = f.reshape(len(x), -1)
 
     def back(self, cotangent: "Tensor", take: Take, again: bool = True) -> None:
-        """Send a cotangent (m, O) back; `take(name, used)` is called once for every weight that it reaches, as
-        soon as all of its uses have their b, which is then forgotten."""
+        """Send a cotangent (m, O) back; `take(name, used)` is called once for every weight that it reaches,
+        as soon as all of its uses have their b, which is then forgotten."""
         self._take, self._arrived = take, {}
         if self.f.requires_grad:
             self._torch.autograd.backward(self.f, cotangent, retain_graph=again)
@@ -113,8 +113,8 @@ def _attribute(part: Any, path: str) -> Any:
 
 @contextmanager
 def without_fast_path(torch: ModuleType) -> Iterator[None]:
-    """Transformer layers in the code of Python, where their parts can be seen, and attention as products, which
-    `torch.func` can map and derive."""
+    """Transformer layers in the code of Python, where their parts can be seen, and attention as products,
+    which `torch.func` can map and derive."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     before = torch.backends.mha.get_fastpath_enabled()

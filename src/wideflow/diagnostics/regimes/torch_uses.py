@@ -1,7 +1,8 @@
 """What one use of a weight of a PyTorch module adds to the tangent kernel.
 
-A use knows what entered, A, and is given what comes back, B = ∂(v·f)/∂h. Per row i the gradient of the weight
-is G_i = Σ_t B_it A_itᵀ over the positions t (of a sequence or an image), and the kernel is K_ij = ⟨G_i, G_j⟩."""
+A use knows what entered, A, and is given what comes back, B = ∂(v·f)/∂h. Per row i the gradient of the
+weight is G_i = Σ_t B_it A_itᵀ over the positions t (of a sequence or an image), and the
+kernel is K_ij = ⟨G_i, G_j⟩."""
 
 import functools
 import math
@@ -70,8 +71,8 @@ def reduced(used: Used) -> "Used | Tensor":
 
 
 def kernels(groups: "list[list[Used | Tensor]]") -> "list[Tensor]":
-    """K (m, m) of one weight over all of its uses, summed over the passes back of each group: those lie side by
-    side like more units, so that each product of matrices is one. What enters is prepared once."""
+    """K (m, m) of one weight over all of its uses, summed over the passes back of each group: those lie side
+    by side like more units, so that each product of matrices is one. What enters is prepared once."""
     first = groups[0][0]
     if not isinstance(first, list):
         return [symmetric(joined(passes, 1)) for passes in groups]  # type: ignore[arg-type]
@@ -138,7 +139,7 @@ def _over_positions(a: "Tensor", b: "Tensor") -> "Tensor":
 
 
 def _over_weights(entering: Callable, b: "Tensor", fan: int) -> "Tensor":
-    """G of all rows, some units at a time, into one buffer: touching fresh memory costs more than the sums."""
+    """G of all rows, some units at a time, into one buffer: fresh memory costs more than the sums."""
     import torch
 
     m, positions, units = b.shape

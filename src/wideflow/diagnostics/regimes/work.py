@@ -53,8 +53,8 @@ class Work:
         with suppress(OSError):
             print(
                 f"wf.regime: two kernels of {plan.rows} rows by {outputs} {plan.outputs} outputs, about "
-                f"{self.seconds:.0f} s and {plan.bytes / 2**20:.0f} MiB ({plan.gradients:.0f} gradients of these "
-                "rows). Fewer rows= or projections= are faster.",
+                f"{self.seconds:.0f} s and {plan.bytes / 2**20:.0f} MiB ({plan.gradients:.0f} gradients "
+                "of these rows). Fewer rows= or projections= are faster.",
                 file=sys.stderr,
                 flush=True,
             )

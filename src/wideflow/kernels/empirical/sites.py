@@ -11,6 +11,7 @@ from jaxtyping import Array, PyTree
 
 from ..._tracing import jit
 from ..function import Model
+from .host_products import position_kernel
 from .signals import Signals, triangle
 from .structure import Entry, Site, Walk
 
@@ -19,7 +20,7 @@ _TABLE = 2**29  # bytes of gradients of a table that are held at once
 
 
 class Structure(NamedTuple):
-    """Sites of the leaves that are used in no other way, in the order of the program, and all other leaves."""
+    """Sites of the leaves that are used in no other way, in the program's order, and the other leaves."""
 
     sites: tuple[Site, ...]
     generic: tuple[int, ...]
@@ -157,7 +158,10 @@ def _gram(g: Array) -> Array:
 
 def _product(a: Array, b: Array) -> np.ndarray:
     """Σ_k over outputs: `triangle` gives the mean over them."""
-    m, k = b.shape[:2]
+    m, k, positions, units = b.shape
+    if positions > 1 and jax.default_backend() == "cpu":
+        joined = np.asarray(b.swapaxes(1, 2)).reshape(m, positions, k * units)
+        return position_kernel(np.asarray(a), joined).astype(float)
     out = np.zeros((m, m))
     for row, column, (tile,) in triangle((Signals(a, b),), True, True):
         block = k * np.asarray(tile, float)[:, :, 0, 0]

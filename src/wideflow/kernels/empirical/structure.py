@@ -1,9 +1,9 @@
 """Where a JAX function multiplies by its parameters: found in its program, whatever library wrote it.
 
 A *site* is a product of an activation with a matrix of parameters (`dot_general`, a convolution, rows of a
-table). The gradient of that leaf is then Σ_t A_t ⊗ B_t, of what enters (A) and what comes back (B = ∂f/∂h), and
-need not be formed. Parameters may be transposed, reshaped and cast on the way: that moves the entries of the
-gradient about and changes no inner product of two of them."""
+table). The gradient of that leaf is then Σ_t A_t ⊗ B_t, of what enters (A) and what comes back (B = ∂f/∂h),
+and need not be formed. Parameters may be transposed, reshaped and cast on the way: that moves the entries of
+the gradient about and changes no inner product of two of them."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,8 +18,8 @@ _CALLS = ("jit", "pjit", "closed_call", "core_call", "checkpoint", "remat", "rem
 
 
 class Site(NamedTuple):
-    """One product: the leaf, how it is read there, whether `a` holds indices of rows of a table, and the shapes
-    of a (T, fan) and h (T, units)."""
+    """One product: the leaf, how it is read there, whether `a` holds indices of rows of a table, and the
+    shapes of a (T, fan) and h (T, units)."""
 
     leaf: int
     view: tuple
@@ -49,8 +49,8 @@ Nudge = Callable[[Entry, Array], Array]
 
 
 class Walk:
-    """Evaluates a program f(leaves, x), calling `at(entry, h)` at each site, whose value goes on in place of h;
-    `spoiled` are the leaves that are used in any other way."""
+    """Evaluates a program f(leaves, x), calling `at(entry, h)` at each site, whose value goes on in place of
+    h; `spoiled` are the leaves that are used in any other way."""
 
     def __init__(self, at: Nudge):
         self._at = at
