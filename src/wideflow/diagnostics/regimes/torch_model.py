@@ -187,8 +187,8 @@ class TorchModel(AbstractModel):
                 )
             if "BatchNorm" in kind and part.running_mean is None:
                 raise ValueError(
-                    f"The module must act row by row, but {name or 'it'} ({kind}) keeps no running statistics "
-                    "and couples the rows also in .eval(). Take track_running_stats=True."
+                    f"The module must act row by row, but {name or 'it'} ({kind}) keeps no running "
+                    "statistics and couples the rows also in .eval(). Take track_running_stats=True."
                 )
         try:
             with self._torch.no_grad():

@@ -1,5 +1,5 @@
-"""Σ_t A_t ⊗ B_t of every row against those of all rows, by the host's products of matrices: the compiler's own
-for a product per row are many times slower there."""
+"""Σ_t A_t ⊗ B_t of every row against those of all rows, by the host's products of matrices: the compiler's
+own for a product per row are many times slower there."""
 
 import math
 
