@@ -42,7 +42,7 @@ def _bias() -> Direct:
     return Direct(lambda b: b[:, 0] if b.shape[1] == 1 else b.sum(1))
 
 
-def linear(torch: ModuleType, module: "Module", a: "Tensor", axis: int) -> Any:
+def linear(torch: ModuleType, module: Any, a: "Tensor", axis: int) -> Any:
     """h = a Wᵀ + bias on the last axis."""
     return linear_uses(_rows_first(a, axis), module.weight.shape[0]), lambda b: _rows_first(b, axis)
 

@@ -70,7 +70,8 @@ class Pass:
         stack.callback(lambda: part.__dict__.pop("forward", None))
 
     def _hook(self, part: Any, inputs: tuple, output: "Tensor") -> "Tensor":
-        rule, found = rule_of(self._torch, part), []
+        rule = rule_of(self._torch, part)
+        found: list[tuple[Any, Use, int, Back]] = []
         assert rule is not None
         for name in ("weight", "bias"):
             tensor = getattr(part, name, None)
@@ -81,7 +82,7 @@ class Pass:
             found.append((tensor, uses[name], axis, back))
         return self._watched(output, found)
 
-    def _watched(self, output: "Tensor", found: list[tuple["Tensor", Use, int, Back]]) -> "Tensor":
+    def _watched(self, output: "Tensor", found: list[tuple[Any, Use, int, Back]]) -> "Tensor":
         """The output, which hands its derivative over when there is one."""
         named = [(self._names.get(id(tensor)), use, axis, back) for tensor, use, axis, back in found]
         kept = [(name, use, back) for name, use, axis, back in named if name and self._axes[name] == axis]

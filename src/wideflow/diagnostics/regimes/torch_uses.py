@@ -75,9 +75,9 @@ def kernels(groups: "list[list[Used | Tensor]]") -> "list[Tensor]":
     by side like more units, so that each product of matrices is one. What enters is prepared once."""
     first = groups[0][0]
     if not isinstance(first, list):
-        return [symmetric(joined(passes, 1)) for passes in groups]  # type: ignore[arg-type]
+        return [symmetric(joined(passes, 1)) for passes in groups]
     uses = [use for use, _ in first]
-    backs = [[joined([one[i][1] for one in passes], 2) for i in range(len(uses))] for passes in groups]  # type: ignore
+    backs = [[joined([one[i][1] for one in passes], 2) for i in range(len(uses))] for passes in groups]
     if isinstance(uses[0], Lookup):
         return [_lookup_kernel(uses[0], b) for (b,) in backs]
     entering = lambda i, j: joined([use.entering(i, j) for use in uses], 1)  # type: ignore[union-attr]
