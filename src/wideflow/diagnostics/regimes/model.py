@@ -143,17 +143,17 @@ class JaxModel(AbstractModel):
         params, x, found = self._params[when], self.x[rows], self._structure()
         if self._kernels is not None:
             parts = self._kernels(params, x)
-            return Kernels(parts, sum(np.asarray(K, float) for K in parts.values())[None])
+            return Kernels(parts, np.sum([np.asarray(K, float) for K in parts.values()], 0)[None])
         assert found is not None
         rates = np.asarray(rates_of(self._rates, self._before.moving), float)
         if sum(self._before.leaves[i].size for i in found.generic) * len(x) * self.itemsize > _GENERIC:
             return self._generic(params, x, groups, done)
-        kernels = site_kernels(self._model(when), found, x, groups, rates, done)
+        kernels = site_kernels(self._model(when), found, np.asarray(x), groups, rates, done)
         return Kernels(dict(zip(self._names, kernels.parts, strict=True)), kernels.terms)
 
     def _generic(self, params: PyTree, x: Batch, groups: Groups, done: Callable) -> Kernels:
         """By Jacobians of tiles of rows, where the program hides its products (in a loop, for example)."""
-        parts = dict.fromkeys(self._names, 0.0)
+        parts = {name: np.zeros((len(x), len(x))) for name in self._names}
         terms = []
         for group in groups:
             f = Projected(self._f, jnp.asarray(group, self._before.dtype))

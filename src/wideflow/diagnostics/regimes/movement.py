@@ -201,7 +201,7 @@ def _kernel(work: Work, rows: np.ndarray, target: np.ndarray | None, change: np.
     aligned = lambda t: (alignment(whole[0], t[rows]), alignment(whole[1], t[rows]))
     with_target = None if target is None else aligned(target)
     plan = work.plan
-    error = _sketch_error(*terms, plan.projections / plan.outputs) if plan.is_sketch else 0.0
+    error = _sketch_error(terms[0], terms[1], plan.projections / plan.outputs) if plan.is_sketch else 0.0
     movement = relative_movement(*whole)
     return KernelMove(
         movement, moved, shares, with_target, aligned(change), len(rows), plan.projections, error

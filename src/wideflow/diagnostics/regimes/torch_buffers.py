@@ -27,7 +27,7 @@ def held_buffers(torch: ModuleType, module: "Module", x: "Tensor") -> dict[str, 
     """The buffers of the module before training. Batch norms that have seen no batch have no statistics yet:
     they take those of x at the weights of the start, as they would in the first steps."""
     held = {name: b.detach().clone() for name, b in module.named_buffers()}
-    fresh = [part for part in module.modules() if _is_fresh(part)]
+    fresh: list[Any] = [part for part in module.modules() if _is_fresh(part)]
     if not fresh or len(x) < 2:
         return held
     with ExitStack() as stack, torch.no_grad():

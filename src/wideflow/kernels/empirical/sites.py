@@ -29,7 +29,12 @@ class Structure(NamedTuple):
 def structure(model: Model, x: PyTree) -> Structure:
     """Of f at one row of x; nothing is computed."""
     found: list[Site] = []
-    walk = Walk(lambda entry, h: (found.append(entry.site), h)[1])
+
+    def at(entry: Entry, h: Array) -> Array:
+        found.append(entry.site)
+        return h
+
+    walk = Walk(at)
     closed = _program(model, x[0])
     jax.eval_shape(lambda leaves, row: walk.run(closed, leaves, row), model.leaves, jnp.asarray(x[0]))
     ways: dict[int, set] = {}
@@ -173,8 +178,8 @@ def _product(a: Array, b: Array) -> np.ndarray:
 def _lookup(ids: np.ndarray, b: Array) -> np.ndarray:
     """Σ_tt' [id_t = id_t'] b_t·b_t': over pairs of positions, or over the ids that occur."""
     m, k, positions, units = b.shape
-    known, places = np.unique(ids, return_inverse=True)
-    places = jnp.asarray(places.reshape(ids.shape))
+    known, inverse = np.unique(ids, return_inverse=True)
+    places = jnp.asarray(inverse.reshape(ids.shape))
     b = b.swapaxes(1, 2).reshape(m, positions, k * units)
     small = m * len(known) * k * units * b.dtype.itemsize <= _TABLE
     if positions**2 > len(known) and small:
