@@ -22,6 +22,7 @@ BENCHMARKS = {
     "closed": "closed_form",
     "limit": "limit",
     "ntk": "ntk",
+    "regime": "regime",
     "grid": "grid",
     "replicas": "replicas",
     "study": "study",

@@ -19,9 +19,9 @@ def _clock(seconds: float) -> str:
 
 
 @contextlib.contextmanager
-def bar(label: str, start: float, end: float, show: bool | None) -> Iterator[Update]:
+def bar(label: str, start: float, end: float, show: bool | None, unit: str = "t =") -> Iterator[Update]:
     """Yields `update(t, risk)`, for a run that goes from `start` to `end` now. `show=None` shows a bar
-    only where there is a terminal to see it."""
+    only where there is a terminal to see it. `unit` says what t is."""
     show = sys.stderr.isatty() if show is None else show
     if not show:
         yield lambda t, risk=None: None
@@ -38,7 +38,7 @@ def bar(label: str, start: float, end: float, show: bool | None) -> Iterator[Upd
         left = f"{_clock(spent * (end - t) / (t - start))} left" if start < t < end else _clock(spent)
         filled = "█" * int(24 * done)
         known = "" if risk is None else f"  risk {np.mean(np.asarray(risk)):.4g}"
-        text = f"{label} {filled:·<24} {done:4.0%}  t = {t:.4g} of {end:.4g}{known}  {left}"
+        text = f"{label} {filled:·<24} {done:4.0%}  {unit} {t:.4g} of {end:.4g}{known}  {left}"
         with contextlib.suppress(OSError):  # a terminal that was closed must not end the run
             print(f"\r{text:<{len(before)}}", end="", file=sys.stderr, flush=True)
         before = text

@@ -160,7 +160,8 @@ def test_an_equinox_module():
     report = regime(f, params, after, X, y=X[:, :2])
     assert report.verdict == "feature-learning", str(report)
     assert list(report.moved.weights)[:2] == ["layers.0.weight", "layers.0.bias"]
-    assert report.moved.features is None and "give features(params, x)" in str(report)
+    assert list(report.moved.features) == ["layers.0", "layers.1"]  # found, without being asked for
+    assert "give features(params, x)" not in str(report)
     whole = regime(lambda m, x: jax.vmap(m)(x), mlp, eqx.combine(after, static), X)  # held leaves in params
     assert whole.moved.kernel.movement == pytest.approx(report.moved.kernel.movement, rel=1e-12)
 

@@ -85,7 +85,7 @@ def test_a_convolutional_module_with_norm_and_dropout():
     report = regime(before, after, images, y=np.arange(6) % 3)
     assert "scale" not in report.moved.weights  # it does not train
     assert list(report.moved.features) == ["body.0", "body.1"]
-    assert report.moved.features["body.0"].dh == 0 and report.moved.features["body.1"].dh > 0
+    assert report.moved.features["body.0"].dh == report.moved.features["body.1"].dh == 0  # buffers are held
     assert report.moved.weights["head.weight"] == pytest.approx(0.5, rel=1e-6)
     assert "buffers moved too" in str(report)
 
@@ -93,9 +93,8 @@ def test_a_convolutional_module_with_norm_and_dropout():
 def test_kernels_in_tiles(monkeypatch):
     before, after = trained(two_layer().double())
     whole = regime(before, after, X).moved.kernel
-    monkeypatch.setattr(
-        "wideflow.diagnostics.regimes.torch_model._BYTES", 3 * 2 * 122 * 8
-    )  # three rows of Jacobian
+    size = 3 * (3 + 20 + 20 + 20 + 20 + 2)  # numbers per row that enter and leave, three of all that is kept
+    monkeypatch.setattr("wideflow.diagnostics.regimes.plan.MEMORY", 4 * size * 8)  # four rows at once
     tiled = regime(before, after, X).moved.kernel
     assert tiled.parts == pytest.approx(whole.parts, rel=1e-12)
     assert tiled.with_change == pytest.approx(whole.with_change, rel=1e-12)
@@ -142,3 +141,61 @@ def test_without_torch(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(ImportError, match=r"wideflow\[torch\]"):
         torch_model(1, 2, X)
+
+
+def with_norm():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 20), nn.BatchNorm1d(20), nn.Tanh(), nn.Linear(20, 2)).double()
+
+
+def test_buffers_alone_are_no_movement():
+    """Running statistics that moved while no weight did: training at rate 0."""
+    before, after = trained(with_norm(), steps=5, rate=0.0)
+    report = regime(before.eval(), after.eval(), X, y=Y)
+    assert report.verdict == "not decided" and "no parameter moved: only buffers did" in str(report)
+    assert report.moved.kernel.movement == 0 and report.moved.df == 0
+    assert report.moved.buffers.share == pytest.approx(1)  # all of what f moved with its own buffers
+    assert report.to_dict()["buffers"]["names"] == ["1.running_mean", "1.running_var"]
+
+
+def test_buffers_are_held_at_the_start():
+    """By hand: the trained weights with the statistics from before training; of a norm that had seen no
+    batch, with those of x at the weights from before."""
+    before, after = trained(with_norm(), steps=5)
+    first = copy.deepcopy(before)
+    report = regime(before.eval(), after.eval(), X)
+    x = torch.as_tensor(X)
+    h = first[0](x)
+    mean, variance = h.mean(0), h.var(0)
+    norm = lambda module: (module[0](x) - mean) / (variance + module[1].eps).sqrt()
+    f = lambda module: module[3](torch.tanh(norm(module) * module[1].weight + module[1].bias))
+    change = (f(after) - f(first)).detach().numpy()
+    assert report.moved.df == pytest.approx(np.sqrt(np.mean(change**2)), rel=1e-10)
+    seen, later = copy.deepcopy(after), copy.deepcopy(after)
+    with torch.no_grad():
+        later[1].running_mean.add_(0.3)
+        later[3].weight.mul_(1.2)
+    mean, variance = seen[1].running_mean, seen[1].running_var
+    change = (f(later) - f(seen)).detach().numpy()
+    again = regime(seen, later, X).moved
+    assert again.df == pytest.approx(np.sqrt(np.mean(change**2)), rel=1e-10)
+    assert torch.equal(later[1].running_mean, seen[1].running_mean + 0.3)  # the user's are left alone
+
+
+def test_rows_that_depend_on_each_other_are_refused():
+    module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4, track_running_stats=False)).eval()
+    with pytest.raises(ValueError, match="row by row"):
+        regime(module, copy.deepcopy(module), X)
+
+
+def test_biases_that_start_at_zero_are_measured_against_their_layer():
+    before = two_layer().double()
+    with torch.no_grad():
+        before[0].bias.zero_()
+    after = copy.deepcopy(before)
+    with torch.no_grad():
+        after[0].bias.add_(0.5)
+    moved = regime(before, after, X).moved.weights
+    size = float(before[0].weight.detach().norm())
+    assert moved["0.bias"] == pytest.approx(0.5 * 20**0.5 / size, rel=1e-12)
+    assert moved["0.weight"] == moved["2.bias"] == 0

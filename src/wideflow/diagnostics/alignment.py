@@ -36,9 +36,9 @@ def cka(h1: Array | np.ndarray, h2: Array | np.ndarray) -> float:
     Gram matrices. 1 for features that are the same up to rotation and scale."""
     grams = []
     for h in (h1, h2):
-        flat = np.asarray(h, float).reshape(len(h), -1)
-        flat = flat - flat.mean(0)
-        grams.append(flat @ flat.T)
+        flat = np.asarray(h).reshape(len(h), -1)
+        flat = flat - flat.mean(0, dtype=float).astype(flat.dtype if flat.dtype.kind == "f" else float)
+        grams.append((flat @ flat.T).astype(float))
     size = np.linalg.norm(grams[0]) * np.linalg.norm(grams[1])
     return float(np.sum(grams[0] * grams[1]) / size) if size > 0 else float("nan")
 

@@ -55,10 +55,10 @@ def _runaway(moved: Movement) -> list[str]:
     if moved.broken:
         return [f"not finite after training: {', '.join(moved.broken)}"]
     reasons = []
-    if moved.y is not None and moved.ft > RUNAWAY * max(moved.f0, moved.y):
+    ft = moved.ft if moved.buffers is None else moved.buffers.ft
+    if moved.y is not None and ft > RUNAWAY * max(moved.f0, moved.y):
         reasons.append(
-            f"|f| grew to {moved.ft:.2g}, beyond {RUNAWAY:g} times its start {moved.f0:.2g} "
-            f"and y {moved.y:.2g}"
+            f"|f| grew to {ft:.2g}, beyond {RUNAWAY:g} times its start {moved.f0:.2g} and y {moved.y:.2g}"
         )
     for name, h in (moved.features or {}).items():
         if h.h0 > 0 and h.ht > FEATURES_RUNAWAY * h.h0:
@@ -68,6 +68,8 @@ def _runaway(moved: Movement) -> list[str]:
 
 def _idle(moved: Movement) -> list[str]:
     """Reasons to say that the function hardly moved."""
+    if moved.still and moved.buffers is not None:
+        return ["no parameter moved: only buffers did, which are no weights"]
     rounding = 1e3 * moved.digits * max(moved.f0, moved.ft)
     if moved.df <= rounding:
         return [f"f moved by {moved.df:.2g}, which is its rounding error: there is nothing to compare"]

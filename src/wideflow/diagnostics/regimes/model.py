@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,10 +14,24 @@ from ..._checks import function
 from ..._data import Data
 from ..._tracing import jit
 from ...kernels.empirical.ntk import empirical_ntk
-from ...kernels.function import Batch, model, samples
+from ...kernels.empirical.sites import Structure, hidden, site_kernels, structure
+from ...kernels.function import Batch, Model, model, samples
 from ...kernels.parameters import check_finite, rates_of, same_tree, split
+from .plan import Groups, Layer
+from .tiles import Kernels
 
+_GENERIC = 2**30  # bytes of gradients of leaves without a structure, up to which all rows are taken at once
 _ROWS = 512  # of x at a time: enough for products at the full rate, few enough for hidden layers in memory
+
+
+class BufferMove(NamedTuple):
+    """Buffers that moved (running statistics), and are held: their `share` ‖Δ − Δf‖/‖Δ‖ of the change Δ of
+    the model with its own buffers at each end, Δf being that with weights alone; and the rms of f with
+    its own buffers after training."""
+
+    names: tuple[str, ...]
+    share: float
+    ft: float
 
 
 class AbstractModel(abc.ABC):
@@ -42,8 +56,22 @@ class AbstractModel(abc.ABC):
         """h of every hidden layer, (k, …), by name; None where they are not known."""
 
     @abc.abstractmethod
-    def kernels(self, when: int, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The mean over outputs of the tangent kernel, (k, k), of each of the weights."""
+    def kernels(self, when: int, rows: np.ndarray, groups: Groups, done: Callable[[], None]) -> Kernels:
+        """Σ_k (J v_k)(J v_k)ᵀ over vectors v_k of outputs, of each of the weights: the mean over outputs of
+        the tangent kernel for those of `plan.projected`. `done` is called after each vector."""
+
+    def layers(self) -> list[Layer]:
+        """Sizes of the products with weights, from which the cost is known; none where it is small."""
+        return []
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number."""
+        return 4
+
+    def buffers(self, f0: np.ndarray, ft: np.ndarray) -> "BufferMove | None":
+        """What moved besides weights, where f0 and ft are the outputs with it held."""
+        return None
 
     def notes(self) -> tuple[str, ...]:
         """What a reader of the numbers should know."""
@@ -69,6 +97,7 @@ class JaxModel(AbstractModel):
         check_finite("params_before", before, "Take the weights of the start of training.")
         self._params = before, after
         self._f, self._features, self._kernels = f, features, kernels
+        self._found: Structure | None = None
         if features is not None:
             function("features", features)
         self._rates = rates
@@ -86,21 +115,65 @@ class JaxModel(AbstractModel):
         return self._over(rows, lambda x: _linear(self._f, *self._params, x))
 
     def features(self, when, rows):
-        if self._features is None:
-            return None
         x = jnp.asarray(self.x[rows])
-        named = by_name(_value(self._features, self._params[when], x), len(rows))
-        return {name: self._counted(h) for name, h in named.items()}
+        if self._features is not None:
+            named = by_name(_value(self._features, self._params[when], x), len(rows))
+            return {name: self._counted(h) for name, h in named.items()}
+        found = self._structure()
+        if found is None or len(found.sites) < 2:
+            return None
+        values = hidden(self._model(when), found, x)[:-1]
+        return dict(zip(_site_names(found, self._names), map(np.asarray, values), strict=False))
 
     def _counted(self, values: Any) -> np.ndarray:
         return np.asarray(values) if self._kept is None else np.asarray(values)[..., self._kept]
 
-    def kernels(self, when, rows):
-        params, x = self._params[when], self.x[rows]
+    @property
+    def itemsize(self):
+        return self._before.dtype.itemsize
+
+    def layers(self):
+        found = self._structure()
+        if found is None:
+            return []
+        products = [Layer(s.positions, s.fan, s.units) for s in found.sites if not s.lookup]
+        return products + [Layer(1, self._before.leaves[i].size, 1) for i in found.generic]
+
+    def kernels(self, when, rows, groups, done):
+        params, x, found = self._params[when], self.x[rows], self._structure()
         if self._kernels is not None:
-            return self._kernels(params, x)
-        tree = empirical_ntk(self._f, params, x, form="trace", rates=self._rates, per_leaf=True)
-        return dict(zip(self._names, map(np.asarray, jax.tree.leaves(tree)), strict=True))
+            parts = self._kernels(params, x)
+            return Kernels(parts, np.sum([np.asarray(K, float) for K in parts.values()], 0)[None])
+        assert found is not None
+        rates = np.asarray(rates_of(self._rates, self._before.moving), float)
+        if sum(self._before.leaves[i].size for i in found.generic) * len(x) * self.itemsize > _GENERIC:
+            return self._generic(params, x, groups, done)
+        kernels = site_kernels(self._model(when), found, np.asarray(x), groups, rates, done)
+        return Kernels(dict(zip(self._names, kernels.parts, strict=True)), kernels.terms)
+
+    def _generic(self, params: PyTree, x: Batch, groups: Groups, done: Callable) -> Kernels:
+        """By Jacobians of tiles of rows, where the program hides its products (in a loop, for example)."""
+        parts = {name: np.zeros((len(x), len(x))) for name in self._names}
+        terms = []
+        for group in groups:
+            f = Projected(self._f, jnp.asarray(group, self._before.dtype))
+            tree = empirical_ntk(f, params, x, form="trace", rates=self._rates, per_leaf=True)
+            each = [len(group) * np.asarray(K, float) for K in jax.tree.leaves(tree)]
+            parts = {name: parts[name] + K for name, K in zip(self._names, each, strict=True)}
+            terms.append(sum(each))
+            for _ in group:
+                done()
+        return Kernels(parts, np.stack(terms))
+
+    def _model(self, when: int) -> Model:
+        return Model(self._f, *split(self._params[when]), self._before.outputs)
+
+    def _structure(self) -> Structure | None:
+        if self._kernels is not None:
+            return None
+        if self._found is None:
+            self._found = structure(self._before, self.x)
+        return self._found
 
     def _over(self, rows: np.ndarray, call: Callable[[Array], Array]) -> np.ndarray:
         parts = [np.asarray(call(jnp.asarray(self.x[part]))) for part in pieces(rows)]
@@ -126,6 +199,26 @@ def _joined(name: str, names: list[str], leaves: list) -> np.ndarray:
 def pieces(rows: np.ndarray) -> list[np.ndarray]:
     """Rows in pieces that fit in memory with their hidden layers."""
     return [rows[i : i + _ROWS] for i in range(0, len(rows), _ROWS)]
+
+
+class Projected(eqx.Module):
+    """v_k·f for vectors (k, O) of outputs."""
+
+    f: Callable
+    vectors: Array
+
+    def __call__(self, params: PyTree, x: Array) -> Array:
+        return self.f(params, x).reshape(x.shape[0], -1) @ self.vectors.T
+
+
+def _site_names(found: Structure, names: list[str]) -> list[str]:
+    """Of the layers in front of each site: the path of its leaf without the last part."""
+    out: list[str] = []
+    for site in found.sites:
+        name = names[site.leaf].rpartition(".")[0] or names[site.leaf]
+        again = sum(other.partition("#")[0] == name for other in out)
+        out.append(f"{name}#{again + 1}" if again else name)
+    return out
 
 
 @jit

@@ -1,5 +1,6 @@
 """What training has moved: weights, features, the function, the kernel, and the gap to the linearisation."""
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,9 @@ from numpy.typing import ArrayLike
 
 from ..._checks import count
 from ..alignment import alignment, are_classes, cka, relative_movement, rms, target_of
-from .model import AbstractModel, pieces
+from .model import AbstractModel, BufferMove, pieces
+from .plan import KernelPlan, planned, projected
+from .work import Work
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,10 @@ class FeatureMove:
 @dataclass(frozen=True)
 class KernelMove:
     """‖K_t − K_0‖/‖K_0‖ of the tangent kernel on `rows` rows, and by name of each of the weights; their share
-    of tr K_0; alignments ⟨K, T⟩/(‖K‖‖T‖) of K_0 and K_t with T = yyᵀ (None without y) and T = Δf Δfᵀ."""
+    of tr K_0; alignments ⟨K, T⟩/(‖K‖‖T‖) of K_0 and K_t with T = yyᵀ (None without y) and T = Δf Δfᵀ.
+
+    Of many outputs the kernel is that of `projections` of them at random, and `error` is the standard error
+    of `movement` (0 where all outputs are taken)."""
 
     movement: float
     parts: dict[str, float]
@@ -34,12 +40,16 @@ class KernelMove:
     with_target: tuple[float, float] | None
     with_change: tuple[float, float]
     rows: int
+    projections: int
+    error: float
 
 
 @dataclass(frozen=True)
 class Movement:
     """All that was measured. Sizes of f are rms over rows and outputs; `gap` is ‖f_t − f_lin(W_t)‖/‖Δf‖.
 
+    Weights are measured against their own start, those that start at 0 (biases) against that of their layer.
+    `still` says that no weight moved at all; `buffers` what else moved, and was held.
     `broken` names what is not finite after training, weights or f; kernel and gap are then absent."""
 
     weights: dict[str, float]
@@ -54,49 +64,92 @@ class Movement:
     digits: float
     broken: tuple[str, ...]
     notes: tuple[str, ...]
+    still: bool = False
+    buffers: BufferMove | None = None
 
 
-def measure(model: AbstractModel, y: ArrayLike | None = None, rows: int = 256, seed: int = 0) -> Movement:
+def measure(
+    model: AbstractModel,
+    y: ArrayLike | None = None,
+    rows: int | None = None,
+    seed: int = 0,
+    projections: int | None = None,
+    progress: bool | None = None,
+) -> Movement:
     """Movement of a model; kernel and CKA on at most `rows` rows, drawn at random by `seed`."""
-    everything, chosen = np.arange(model.m), _subset(model.m, count("rows", rows), seed)
+    everything = np.arange(model.m)
+    rows = None if rows is None else count("rows", rows)
+    projections = None if projections is None else count("projections", projections)
     before, after = model.weights(0), model.weights(1)
-    weights = {name: relative_movement(w, after[name]) for name, w in before.items()}
-    f0, ft = (model.outputs(when, everything) for when in (0, 1))
+    f0 = model.outputs(0, everything)
     if not np.isfinite(f0).all():
         raise ValueError("f must be finite before training on x, but is not. Are params_before and x right?")
+    begun = time.perf_counter()
+    ft = model.outputs(1, everything)
+    seconds = time.perf_counter() - begun
     target = None if y is None else target_of(y, f0)
-    notes = list(model.notes())
-    if len(chosen) < model.m:
-        notes.append(f"kernel and CKA on {len(chosen)} of {model.m} rows, drawn at random (seed {seed})")
-    if f0.shape[1] > 1:
-        notes.append(f"the kernel is the mean over the {f0.shape[1]} outputs")
+    layers = model.layers()
+    projections = projections if layers else None  # else all outputs are cheap
+    plan = planned(layers, model.itemsize, model.m, f0.shape[1], rows, projections)
+    chosen = _subset(model.m, plan.rows, seed)
     broken = [name for name, w in after.items() if not np.isfinite(w).all()]
     broken += [] if np.isfinite(ft).all() else ["f"]
-    moves = not broken
-    features = _features(model, everything, chosen) if moves else None
-    if features is None and moves:
-        notes.append("hidden layers not measured: give features(params, x), a dictionary or list of arrays")
-    size = None if target is None or are_classes(y, f0) else rms(target)
-    gap = kernel = None
-    if moves:
+    features = gap = kernel = None
+    if not broken:
+        features = _features(model, everything, chosen)
         gap = _gap(f0, ft, model.linear(everything))
-        kernel = _kernel(model, chosen, target, ft - f0)
-    df = rms(ft - f0) if moves else float("nan")
-    digits = float(np.finfo(f0.dtype).eps) if f0.dtype.kind == "f" else float(np.finfo(np.float32).eps)
+        work = Work(model, plan, projected(f0.shape[1], plan.projections, seed), seconds, progress)
+        kernel = _kernel(work, chosen, target, ft - f0)
     return Movement(
-        weights,
-        features,
-        rms(f0),
-        rms(ft),
-        df,
-        size,
-        gap,
-        kernel,
-        model.m,
-        digits,
-        tuple(broken),
-        tuple(notes),
+        weights=layer_movements(before, after),
+        features=features,
+        f0=rms(f0),
+        ft=rms(ft),
+        df=float("nan") if broken else rms(ft - f0),
+        y=None if target is None or are_classes(y, f0) else rms(target),
+        gap=gap,
+        kernel=kernel,
+        m=model.m,
+        digits=float(np.finfo(f0.dtype if f0.dtype.kind == "f" else np.float32).eps),
+        broken=tuple(broken),
+        notes=_notes(model, plan, seed, bool(features) or bool(broken), kernel),
+        still=all(np.array_equal(w, after[name]) for name, w in before.items()),
+        buffers=None if broken else model.buffers(f0, ft),
     )
+
+
+def _notes(
+    model: AbstractModel, plan: KernelPlan, seed: int, known: bool, kernel: KernelMove | None
+) -> tuple[str, ...]:
+    notes = list(model.notes())
+    if plan.rows < model.m:
+        notes.append(f"kernel and CKA on {plan.rows} of {model.m} rows, drawn at random (seed {seed})")
+    if plan.is_sketch and kernel is not None:
+        notes.append(
+            f"the kernel is the mean over the {plan.outputs} outputs, by {plan.projections} random "
+            f"projections of them (standard error of its movement {kernel.error:.1g}; "
+            f"projections={plan.outputs} is exact)"
+        )
+    elif plan.outputs > 1:
+        notes.append(f"the kernel is the mean over the {plan.outputs} outputs")
+    if not known:
+        notes.append("hidden layers not measured: give features(params, x), a dictionary or list of arrays")
+    return tuple(notes)
+
+
+def layer_movements(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> dict[str, float]:
+    """‖W_t − W_0‖/‖W_0‖ by name; of weights that start at 0, over ‖W_0‖ of all weights of their layer, those
+    whose name differs in its last part alone."""
+    layer = lambda name: name.rpartition(".")[0]
+    sizes: dict[str, float] = {}
+    for name, w in before.items():
+        sizes[layer(name)] = sizes.get(layer(name), 0.0) + float(np.sum(np.asarray(w, float) ** 2))
+    moved = {}
+    for name, w in before.items():
+        moved[name], size = relative_movement(w, after[name]), sizes[layer(name)]
+        if moved[name] == float("inf") and size > 0:
+            moved[name] = float(np.linalg.norm(np.asarray(after[name], float)) / size**0.5)
+    return moved
 
 
 def _subset(m: int, most: int, seed: int) -> np.ndarray:
@@ -112,10 +165,12 @@ def _features(model: AbstractModel, everything: np.ndarray, chosen: np.ndarray) 
         if both[0] is None or both[1] is None:
             return None
         for name, h0 in both[0].items():
-            h0, ht = np.asarray(h0, float), np.asarray(both[1][name], float)
-            squares = np.array([np.sum((ht - h0) ** 2), np.sum(h0**2), np.sum(ht**2), h0.size])
+            h0, ht = np.ravel(h0), np.ravel(both[1][name])
+            squares = np.array([_square(ht - h0), _square(h0), _square(ht), h0.size])
             totals[name] = totals.get(name, 0) + squares
-    one, other = model.features(0, chosen), model.features(1, chosen)
+    if len(pieces(everything)) > 1 or len(chosen) < len(everything):
+        both = model.features(0, chosen), model.features(1, chosen)
+    one, other = both
     assert one is not None and other is not None
     out = {}
     for name, (moved, start, end, size) in totals.items():
@@ -130,14 +185,35 @@ def _gap(f0: np.ndarray, ft: np.ndarray, linear: np.ndarray) -> float:
     return float(np.linalg.norm(ft - linear) / moved) if moved > 0 else float("nan")
 
 
-def _kernel(
-    model: AbstractModel, rows: np.ndarray, target: np.ndarray | None, change: np.ndarray
-) -> KernelMove:
-    parts = [model.kernels(when, rows) for when in (0, 1)]
-    whole = [sum(np.asarray(k, float) for k in kernels.values()) for kernels in parts]
+def _square(values: np.ndarray) -> float:
+    """Σ v²: in the dtype of v, whose product sums in blocks."""
+    return float(np.dot(values, values))
+
+
+def _kernel(work: Work, rows: np.ndarray, target: np.ndarray | None, change: np.ndarray) -> KernelMove:
+    both = work.kernels(rows)
+    parts = [kernels.parts for kernels in both]
+    terms = [np.asarray(kernels.terms, float) for kernels in both]
+    whole = [each.sum(0) for each in terms]
     trace = float(np.trace(whole[0]))
     shares = {name: float(np.trace(k)) / trace if trace else float("nan") for name, k in parts[0].items()}
     moved = {name: relative_movement(k, parts[1][name]) for name, k in parts[0].items()}
     aligned = lambda t: (alignment(whole[0], t[rows]), alignment(whole[1], t[rows]))
     with_target = None if target is None else aligned(target)
-    return KernelMove(relative_movement(*whole), moved, shares, with_target, aligned(change), len(rows))
+    plan = work.plan
+    error = _sketch_error(terms[0], terms[1], plan.projections / plan.outputs) if plan.is_sketch else 0.0
+    movement = relative_movement(*whole)
+    return KernelMove(
+        movement, moved, shares, with_target, aligned(change), len(rows), plan.projections, error
+    )
+
+
+def _sketch_error(before: np.ndarray, after: np.ndarray, share: float) -> float:
+    """Of the movement by a share s/O of the outputs: by the jackknife, √((1 − s/O)(g − 1)/g Σ_k (θ_k − θ̄)²),
+    θ_k being the movement without group k of g groups of projections."""
+    g = len(before)
+    if g < 2:
+        return float("nan")
+    whole = before.sum(0), after.sum(0)
+    left_out = [relative_movement(whole[0] - before[k], whole[1] - after[k]) for k in range(g)]
+    return float(np.sqrt((1 - share) * (g - 1) * np.var(left_out)))

@@ -43,7 +43,9 @@ class RegimeReport:
     def to_dict(self) -> Data:
         """Plain data, ready for JSON; what is not finite is None."""
         decision = {"verdict": self.verdict, "reasons": list(self.decision.reasons)}
-        return plain({**decision, "advice": self.decision.advice, **dataclasses.asdict(self.moved)})
+        moved = dataclasses.asdict(self.moved)
+        moved["buffers"] = None if self.moved.buffers is None else self.moved.buffers._asdict()
+        return plain({**decision, "advice": self.decision.advice, **moved})
 
     def plot(self, path: str | Path | None = None) -> "Figure":
         """Movement of weights, kernel and features by layer; written to `path` if one is given."""
@@ -62,8 +64,10 @@ def regime(
     features: PyTree = None,
     y: ArrayLike | None = None,
     rates: PyTree = None,
-    rows: int = 256,
+    rows: int | None = None,
+    projections: int | None = None,
     seed: int = 0,
+    progress: bool | None = None,
 ) -> RegimeReport:
     """Whether training was lazy, learned features or was unstable, measured on the rows of x.
 
@@ -73,14 +77,19 @@ def regime(
     - `regime(module_before, module_after, x)`: two `torch.nn.Module`, one a copy made before training.
 
     `y`, of the shape of f(x) or class numbers, adds the alignment of the kernel with the target. `rates` are
-    the relative rates of params as in `wf.empirical_ntk`, 1 by default (states bring their own). Kernel and
-    CKA take at most `rows` rows, drawn by `seed`.
+    the relative rates of params as in `wf.empirical_ntk`, 1 by default (states bring their own).
+
+    Kernel and CKA take at most `rows` rows, drawn by `seed`: by default 256, and fewer of large models, down
+    to 32, so that it answers in seconds. Where outputs are many the kernel is that of random `projections` of
+    them, with an error that is told; `projections` as many as outputs is exact. What will take long is told
+    on standard error beforehand, with its memory, and has a bar there (`progress`, on a terminal by default).
+    Hidden layers of functions are found where they are products with weights. Buffers of modules are held.
 
     >>> run = wf.evolve(wf.GradientDescent(R, step=0.1), net, [0.0, 20.0])
     >>> wf.regime(net, run.final, jr.normal(key, (8, 3))).verdict
     'feature-learning'"""
     args = (f, before, after) if x is None else (f, before, after, x)
-    moved = measure(chosen_model(args, features, rates), y, rows, seed)
+    moved = measure(chosen_model(args, features, rates), y, rows, seed, projections, progress)
     return RegimeReport(moved, judge(moved, general=not is_trainable(f)))
 
 
@@ -93,6 +102,10 @@ def plain(value: object) -> Any:
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None
     return value
+
+
+def _listed(names: tuple[str, ...], most: int = 3) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _table(moved: Movement) -> list[str]:
@@ -117,7 +130,11 @@ def _table(moved: Movement) -> list[str]:
     lines.append(f"{'rms over x':<{wide}}{number(moved.f0)}{number(moved.df)}{number(moved.ft)}")
     if moved.kernel is not None and moved.gap is not None:
         kernel = moved.kernel
-        lines += ["", f"kernel movement |Kt - K0|/|K0|      {kernel.movement:.3g}  (on {kernel.rows} rows)"]
+        error = f" ± {kernel.error:.1g}" if kernel.error else ""
+        lines += [
+            "",
+            f"kernel movement |Kt - K0|/|K0|      {kernel.movement:.3g}{error}  (on {kernel.rows} rows)",
+        ]
         lines.append(f"linearisation gap |ft - flin|/|Δf|  {moved.gap:.3g}")
         aligned = {"y": kernel.with_target, "Δf": kernel.with_change}
         for name, pair in aligned.items():
@@ -131,4 +148,9 @@ def _sentences(moved: Movement, decision: Verdict) -> list[str]:
         f"Verdict: {decision.word}, because " + ", and ".join(decision.reasons) + ".",
         decision.advice,
     ]
+    if moved.buffers is not None:
+        sentences.append(
+            f"Note: buffers moved too ({_listed(moved.buffers.names)}) and are held at their start; letting "
+            f"them move as well alters the change of f by {moved.buffers.share:.2g} of it."
+        )
     return sentences + [f"Note: {note}." for note in moved.notes]

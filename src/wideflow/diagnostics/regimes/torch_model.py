@@ -9,13 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._data import Data
-from .model import AbstractModel, pieces
+from ..alignment import rms
+from .model import AbstractModel, BufferMove, pieces
+from .plan import Layer
+from .torch_buffers import held_buffers, moved_buffers
+from .torch_kernels import TorchKernels
+from .torch_signals import without_fast_path
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-_BYTES = 2**28  # of one tile of Jacobians
 _RANDOM = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout", "RReLU")
 
 
@@ -25,8 +29,10 @@ def torch_model(before: Any, after: Any, x: ArrayLike) -> "TorchModel":
 
 
 class TorchModel(AbstractModel):
-    """Hidden layers are the outputs of the innermost modules with weights, except the last; kernels come from
-    `torch.func`, sample by sample. Parameters with `requires_grad=False` are held fixed."""
+    """Hidden layers are the outputs of the innermost modules with weights, except the last; kernels are taken
+    layer by layer. Parameters with `requires_grad=False` are held fixed, and so are buffers: where they
+    moved (running statistics of norms), both ends have those of `before`, and norms that had seen no batch
+    yet take the statistics of x there."""
 
     def __init__(self, before: Any, after: Any, x: ArrayLike):
         torch = _torch()
@@ -56,6 +62,9 @@ class TorchModel(AbstractModel):
         self.m = len(self.x)
         for module in self._modules:
             self._check_mode(module)
+        self._moved = moved_buffers(torch, *self._modules)
+        self._held = held_buffers(torch, before, self.x) if self._moved else {}
+        self._found: dict[int, TorchKernels] = {}
 
     def weights(self, when):
         return {name: _numpy(p) for name, p in self._moving(when).items()}
@@ -70,7 +79,8 @@ class TorchModel(AbstractModel):
         parts = []
         for part in pieces(rows):
             f = lambda params, part=part: self._functional(0, params, self.x[part])
-            f0, change = self._torch.func.jvp(f, (start,), (moved,))
+            with without_fast_path(self._torch):
+                f0, change = self._torch.func.jvp(f, (start,), (moved,))
             parts.append(_numpy(f0 + change))
         return np.concatenate(parts).reshape(len(rows), -1)
 
@@ -94,35 +104,40 @@ class TorchModel(AbstractModel):
         finally:
             for hook in hooks:
                 hook.remove()
-        hidden = {name: _numpy(h) for name, h in list(captured.items())[:-1] if h.shape[:1] == (len(rows),)}
+        hidden = {
+            name: h.cpu().numpy() for name, h in list(captured.items())[:-1] if h.shape[:1] == (len(rows),)
+        }
         return hidden or None
 
-    def kernels(self, when, rows):
-        """K_p = 1/O Σ_o J_o J_oᵀ of each parameter p, tile by tile of rows."""
-        torch, params = self._torch, self._moving(when)
-        row = lambda p, x: self._functional(when, p, x[None])[0].reshape(-1)
-        jacobians = torch.func.vmap(torch.func.jacrev(row), (None, 0))
-        x = self.x[rows]
-        outputs = self._call(when, x[:1]).numel()
-        row_bytes = outputs * sum(p.numel() * p.element_size() for p in params.values())
-        tile = int(np.clip(_BYTES // row_bytes, 1, len(rows)))
-        starts = range(0, len(rows), tile)
-        kernels = {name: np.zeros((len(rows), len(rows))) for name in params}
-        for i in starts:
-            left = jacobians(params, x[i : i + tile])
-            for j in (s for s in starts if s >= i):
-                right = left if j == i else jacobians(params, x[j : j + tile])
-                for name, kernel in kernels.items():
-                    a, b = (part[name].detach().reshape(len(part[name]), -1) for part in (left, right))
-                    block = _numpy(a @ b.T) / outputs
-                    kernel[i : i + tile, j : j + tile] = block
-                    kernel[j : j + tile, i : i + tile] = block.T
-        return kernels
+    @property
+    def itemsize(self):
+        return next(iter(self._moving(0).values())).element_size()
 
-    def notes(self):
-        first, last = (dict(module.named_buffers()) for module in self._modules)
-        moved = [name for name, b in first.items() if not self._torch.equal(b, last[name])]
-        return (f"buffers moved too, and are those of each module: {', '.join(moved)}",) if moved else ()
+    def layers(self):
+        found = self._kernels(0)
+        others = [Layer(1, self._moving(0)[name].numel(), 1) for name in found.generic]
+        return found.layers + others
+
+    def kernels(self, when, rows, groups, done):
+        return self._kernels(when).kernels(self.x[rows], groups, done)
+
+    def _kernels(self, when: int) -> TorchKernels:
+        if when not in self._found:
+            tensors, moving = self._tensors(when), list(self._moving(when))
+            self._found[when] = TorchKernels(self._torch, self._modules[when], tensors, moving, self.x)
+        return self._found[when]
+
+    def buffers(self, f0, ft):
+        if not self._moved:
+            return None
+        own = []
+        for module in self._modules:
+            with self._torch.no_grad():
+                parts = [_numpy(module(self.x[part])) for part in pieces(np.arange(self.m))]
+            own.append(np.concatenate(parts).reshape(self.m, -1))
+        whole = np.linalg.norm(own[1] - own[0])
+        rest = np.linalg.norm(own[1] - own[0] - (ft - f0))
+        return BufferMove(tuple(self._moved), float(rest / whole) if whole > 0 else 0.0, rms(own[1]))
 
     def _moving(self, when: int) -> Data:
         trained = {name for name, p in self._modules[1].named_parameters() if p.requires_grad}
@@ -130,11 +145,17 @@ class TorchModel(AbstractModel):
         return {name: p.detach() for name, p in params if name in trained}
 
     def _functional(self, when: int, params: Data, x: "Tensor") -> "Tensor":
-        return self._torch.func.functional_call(self._modules[when], params, (x,))
+        return self._torch.func.functional_call(self._modules[when], {**self._held, **params}, (x,))
+
+    def _tensors(self, when: int) -> Data:
+        """All that the module reads: its parameters, and buffers as they are held."""
+        module = self._modules[when]
+        named = [*module.named_parameters(), *module.named_buffers()]
+        return {name: t.detach() for name, t in named} | self._held
 
     def _call(self, when: int, x: "Tensor") -> "Tensor":
-        with self._torch.no_grad():
-            f = self._modules[when](x)
+        with self._torch.no_grad(), without_fast_path(self._torch):
+            f = self._functional(when, {}, x)
         if not self._torch.is_tensor(f) or f.shape[:1] != x.shape[:1]:
             kind = tuple(f.shape) if self._torch.is_tensor(f) else type(f).__name__
             raise ValueError(f"The module must return one tensor with a row for each sample, got {kind}.")
@@ -164,13 +185,25 @@ class TorchModel(AbstractModel):
                     f"{name or 'The module'} ({kind}) is in training mode, where f is random or couples "
                     "the rows. Call .eval() on both modules first."
                 )
+            if "BatchNorm" in kind and part.running_mean is None:
+                raise ValueError(
+                    f"The module must act row by row, but {name or 'it'} ({kind}) keeps no running "
+                    "statistics and couples the rows also in .eval(). Take track_running_stats=True."
+                )
         try:
             with self._torch.no_grad():
-                one, other = module(self.x[:2]), module(self.x[:2])
+                one, other, alone = module(self.x[:2]), module(self.x[:2]), module(self.x[:1])
         except Exception as error:
             raise ValueError(f"The module failed on x of shape {tuple(self.x.shape)}: {error}") from error
         if not self._torch.allclose(one, other, equal_nan=True):
             raise ValueError("The module gave two answers for the same x: it is random. Call .eval() first.")
+        size = float(one.abs().nan_to_num().max()) if one.numel() else 0.0
+        rounding = self._torch.finfo(one.dtype).eps ** 0.5 * (1 + size)  # room for other orders of summation
+        if not self._torch.allclose(one[:1], alone, rtol=0, atol=rounding, equal_nan=True):
+            raise ValueError(
+                "The module must act row by row, but a row has another output next to a second one than "
+                "alone. Does a layer of it take a mean over the first axis?"
+            )
 
 
 def _loaded(module: "Module", weights: Mapping) -> "Module":
