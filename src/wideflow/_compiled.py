@@ -59,10 +59,7 @@ def opened(place: Path) -> Path:
     """A folder of this process inside of `place`, with links to the programs that are there. OSError if that
     is not possible, or if another user could write there: programs are code."""
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = place.stat()
-    if hasattr(os, "getuid") and (
-        found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    ):
+    if _is_open_to_others(place.stat()):
         raise PermissionError(f"{place} can be written by other users.")
     own = place / f"process-{os.getpid()}-{time.time_ns()}"
     own.mkdir(mode=0o700)

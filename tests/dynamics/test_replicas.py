@@ -14,6 +14,8 @@ import pytest
 
 import wideflow as wf
 from exact_cases import erf_problem
+from wideflow.dynamics.replicated import Replicated
+from wideflow.states.replicas import group_size, in_groups
 
 KEY, REPLICAS, TS = jax.random.key(5), 3, (0.0, 0.125, 0.5)
 STEP = 2.0**-5
@@ -302,3 +304,37 @@ def test_a_traced_step():
     assert np.allclose(jax.vmap(end)(steps), alone, rtol=1e-12)  # rounding of ten steps
     slope = jax.jvp(end, (0.1,), (1.0,))[1]
     assert np.isfinite(slope) and slope != 0
+
+
+def test_groups_of_replicas_move_as_all_at_once():
+    """Replicas in groups of two, and all together: the same up to the rounding of other compiled code, which
+    the steps of the flow carry on as times (its own tolerance is 1e-6)."""
+    flow, start = wf.GradientFlow(law()), cloud(law)(KEY, replicas=4)
+    for dynamics, state in ((flow, start), (wf.SGD(law(), STEP), start)):
+        carry = Replicated(dynamics).init(state, KEY, None)
+        both = [
+            jax.jit(
+                lambda carry, dynamics=dynamics, size=size: in_groups(
+                    lambda one: dynamics.advance_to(one, dynamics.target(0.5), jnp.asarray(100)), carry, size
+                )
+            )(carry)
+            for size in (4, 2)
+        ]
+        (all_at_once, info), (grouped, other) = both
+        assert jax.tree.map(jnp.shape, grouped) == jax.tree.map(jnp.shape, all_at_once)
+        np.testing.assert_allclose(
+            grouped.state.theta, all_at_once.state.theta, rtol=0, atol=100 * ROUNDING["float64"]
+        )
+        np.testing.assert_array_equal(info.steps, other.steps)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "n", "size"),
+    [(64, 1024, 8), (16, 1024, 16), (61, 1024, 61), (4, 40_000, 4)],
+    ids=["cut", "small", "prime", "too wide to be two in a group"],
+)
+def test_how_many_replicas_move_together(replicas, n, size):
+    """1024 neurons in R^4 with their weights are 41 kB in float64, of which 2¹⁹ bytes hold 12: 8 divides
+    64."""
+    state = wf.Particles(np.zeros((replicas, n, 4)), neuron=wf.Neuron("erf"))
+    assert group_size(state) == size

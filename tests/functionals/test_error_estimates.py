@@ -203,7 +203,6 @@ def test_a_run_is_told_which_way_and_how_exact():
 @pytest.mark.parametrize(("d", "behind"), [(2, "Gauss quadrature"), (9, "fixed sample")])
 def test_too_wide_for_pairs(d, behind, monkeypatch):
     """One neuron above the limit: nodes if there are some, else a message that says what to do."""
-    assert expectations.MOST_PAIRED == 8192
     monkeypatch.setattr(expectations, "MOST_PAIRED", 3)
     problem = problem_of("erf", d)
     narrow, wide = (wf.init(problem).sample(jax.random.key(0), n) for n in (3, 4))

@@ -2,7 +2,6 @@
 
 import abc
 from collections.abc import Mapping
-from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -47,7 +46,6 @@ class AbstractDynamics(eqx.Module):
     functional: Abstract[AbstractFunctional]
     name: Abstract[str]
     sources: Abstract[tuple[str, ...]]  # keys of `wideflow.references`
-    per_replica: ClassVar[bool] = True  # whether replicas have step control of their own
 
     @abc.abstractmethod
     def init(self, state: AbstractState, key: Array, ts: ArrayLike | None) -> PyTree:

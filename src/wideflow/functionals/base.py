@@ -125,9 +125,6 @@ class AbstractFunctional(eqx.Module):
 _drift = eqx.filter_jit(lambda functional, particles: functional.drift(particles))
 
 
-_Split = tuple[AbstractFunctional | None, PyTree]  # what is left, and how much was taken out
-
-
 class Scaled(AbstractFunctional):
     """factor · F."""
 

@@ -59,16 +59,20 @@ class AbstractReplicable(eqx.Module):
 
 
 _System = TypeVar("_System", bound=AbstractReplicable)
-_CACHE = 2**19  # bytes of the replicas that are moved together: what fits next to one core
+_CACHE = 2**19  # bytes of the replicas that are moved together: what stays next to one core
+_LARGE = 2 * _CACHE  # bytes of all replicas, from which on cutting them pays
 
 
 def group_size(system: AbstractReplicable) -> int:
-    """How many replicas to move together: as many as fit into the cache and divide their number; all of them
-    where they fit, or where not even two do."""
-    sizes = [leaf.nbytes for leaf in jax.tree.leaves(system.own()) if hasattr(leaf, "nbytes")]
-    replicas = jax.tree.leaves(system.own())[0].shape[0]
-    fitting = [b for b in range(2, replicas) if replicas % b == 0 and b * sum(sizes) <= _CACHE * replicas]
-    return max(fitting) if fitting and sum(sizes) > 2 * _CACHE else replicas
+    """How many replicas to move together on a CPU: the largest divisor of their number whose share fits into
+    the cache. All of them where they are small, where not even two fit, or where only 1 divides their
+    number."""
+    leaves = jax.tree.leaves(system.own())
+    size, replicas = sum(leaf.nbytes for leaf in leaves if hasattr(leaf, "nbytes")), leaves[0].shape[0]
+    if size <= _LARGE or jax.default_backend() != "cpu":
+        return replicas
+    fitting = [b for b in range(2, replicas) if replicas % b == 0 and b * size <= _CACHE * replicas]
+    return max(fitting, default=replicas)
 
 
 def in_groups(
