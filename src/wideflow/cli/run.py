@@ -42,6 +42,8 @@ def run_command(
         refuse(str(error), json_too, folder=str(place.path))
     except OSError as error:
         refuse(f"{place.path} cannot be read: {error.strerror or error}.", json_too)
+    if resume and not place.begun:
+        print(f"There is nothing to resume in {place.path}: a new study begins.", file=sys.stderr, flush=True)
     again = _again(spec, changes, place.path, seed)
     on_stop = {"status": "interrupted", "folder": str(place.path)} if json_too else None
     if_stopped(f"Stopped. To go on: {again}", on_stop)
