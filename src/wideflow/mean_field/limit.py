@@ -29,7 +29,6 @@ from ..store.settings import settings
 from ..watch import Observer, observers_by_name, to_host
 from .precision import double, single
 from .refinement import LEVELS, refined
-from .resolution import first_resolution
 from .solver import WORK, Solver, StoppedError
 
 _LEAST = 1e-13  # of a tolerance
@@ -164,7 +163,7 @@ class _Question:
         with jax.enable_x64(True) if narrow else nullcontext():
             problem, law = double(self.problem), double(self.law)
             solve = Solver(problem, law, self.ts, self.alpha, self.penalty, show, self.work, levels)
-            run, error, finest = refined(solve, first_resolution(self.law, tol), tol)
+            run, error, finest = refined(solve, solve.first(tol), tol)
             if self.probes and run.status == "ok":
                 try:
                     run = solve(finest, self.probes)
@@ -174,7 +173,7 @@ class _Question:
         facts = {
             "error": error,
             "resolution": {name: finest.order(name) for name in finest.dimensions()},
-            "expectation": f"Gauss quadrature of order {finest.x}",
+            "expectation": solve.way(finest),
             "expectation_error": error,
             "seconds": time.monotonic() - begun,
         }
