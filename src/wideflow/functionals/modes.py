@@ -1,5 +1,5 @@
-"""E over Gaussian x by rotation-invariant modes: f is an array of coefficients, and a velocity a few products of
-small matrices.
+"""E over Gaussian x by rotation-invariant modes: f is an array of coefficients, a velocity a few products
+of small matrices.
 
 With the modes of `problems/hermite_modes.py` and cos χ = ρ̂/ρ̂_max of a particle, for each parity,
 
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
@@ -26,7 +25,7 @@ from ..states.particles import is_cloud
 from .base import traced
 from .expectations import AbstractExpectation
 
-_SIZES = 8  # arrays are padded to multiples of this, so that few shapes are compiled
+_SIZES = 16  # arrays are padded to multiples of this, so that few shapes are compiled
 _ROUNDINGS = 16  # of a coefficient, on its way through the sums
 _LEAST = 1e-100  # stands for ρ = 0
 
@@ -41,6 +40,11 @@ class Parity(eqx.Module):
 
     def numbers(self, size: int) -> Float[Array, " size"]:
         return self.first + 2.0 * jnp.arange(size)
+
+    def short(self) -> Float[Array, "n l"]:
+        """The series without the last third of its terms."""
+        size = self.series.shape[1]
+        return jnp.where(jnp.arange(size) < 2 * size // 3, self.series, 0.0)
 
     def coefficients(self, moments: Float[Array, "l k"]) -> Float[Array, "n m"]:
         """Σ_lk series_nl turns_nmk S_lk."""
@@ -170,7 +174,7 @@ class ByModes(AbstractExpectation):
         return bool(jnp.max(length) < self.reach)
 
     def error(self, state):
-        """What the last third of the degrees changes, and rounding."""
+        """What the last third of the degrees and of the series in ρ̂ changes, and rounding."""
         here, coarse, size = _risks(self, state)
         rounding = _ROUNDINGS * float(jnp.finfo(state.dtype).eps) * float(size)
         return abs(float(here - coarse)) + rounding
@@ -187,10 +191,12 @@ def _risk(way: ByModes, state: PyTree) -> Array:
 
 @eqx.filter_jit
 def _risks(way: ByModes, state: PyTree) -> tuple[Array, Array, Array]:
-    """The risk, that of two thirds of the degrees, and the size of what it is a sum of."""
+    """The risk, that of two thirds of the degrees and of the series, and the size of what it is a sum of."""
     signals = way._signals(state)
+    short = eqx.tree_at(lambda way: [p.series for p in way.parities], way, [p.short() for p in way.parities])
     size = sum(jnp.sum(p.y**2 + jnp.sum(g**2, axis=1)) for p, g in zip(way.parities, signals, strict=True))
-    return way._risk(signals), way._risk(signals, 2 * (way.degree // 3)), size + way.rest
+    coarse = way._risk(short._signals(state), 2 * (way.degree // 3))
+    return way._risk(signals), coarse, size + way.rest
 
 
 @eqx.filter_jit

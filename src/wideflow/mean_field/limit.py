@@ -70,8 +70,9 @@ def limit(
     Interrupted (Ctrl-C), it returns the best level so far with that status, its error in `run.info["error"]`.
 
     It computes in float64, whatever JAX is set to (states come back as JAX is set, observations in
-    float64). `run.info["resolution"]` has the orders of the start's rules by part, of E over x, of the mean
-    u inside a reduced neuron, and the tolerance of the time steps. `observe` and `progress` are those of
+    float64). `run.info["resolution"]` has the orders of the start's rules by part, of E over x (nodes, or the
+    degree of Hermite modes: `run.info["expectation"]` says which), of the mean u inside a reduced neuron (of
+    modes, of their series in |w|), and the tolerance of the time steps. `observe` and `progress` are those of
     `evolve`; observers look once, at the finest level. Without a symmetry (d ≤ 3) all coordinates of w have
     nodes, which takes longest.
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 WORK = 3e8  # particles × rows × nodes of a mean: about a second for a velocity on two cores
 _CHEAP = 2e6  # of the same: compiling takes longer than this
+_FEW = 512  # particles, which take next to no time by modes: fewer are padded to these
+_MANY = 4096  # particles, which take as long as compiling: sizes are padded to multiples of a quarter of it
 _PAD = 32  # sizes are padded to powers of 2 times this, so that few shapes are compiled
 
 
@@ -149,8 +151,9 @@ class Solver:
         start = self.law.nodes(resolution.nodes, self.alpha)
         folded = not _has_panels(resolution) and self.modes.pairs(start)
         particles = self._carried(resolution, folded)
-        least = 0 if like is None else self._carried(like, folded).n
-        self.modes.makes_room(start)
+        shared = 0 if like is None else self._carried(like, folded).n
+        least = max(_FEW, shared if shared <= _MANY else 0)
+        self.modes.makes_room(particles)
         while True:
             run = self._flow(self.risk(resolution), particles, resolution.rtol, probes, least)
             if self.modes.holds(run):
@@ -167,8 +170,8 @@ class Solver:
         theta = particles.theta
         if probes:
             theta = jnp.concatenate([theta, self.law.points(probes).theta])
-        size, theta = len(theta), _padded(theta, least, "edge")
-        weights = _padded(particles.weights, len(theta))
+        size, theta = len(theta), _padded(theta, least, "edge", self.modes is not None)
+        weights = jnp.pad(particles.weights, (0, len(theta) - particles.n))
         particles = Particles(theta, weights, self.alpha, particles.neuron)
         if self.penalty is not None:
             functional = functional + self.penalty
@@ -196,11 +199,13 @@ def _has_panels(level: Resolution) -> bool:
     return any(isinstance(order, Panels) for order in level.nodes.values())
 
 
-def _padded(array: Array | np.ndarray, least: int = 0, mode: str = "constant") -> Array:
+def _padded(
+    array: Array | np.ndarray, least: int = 0, mode: str = "constant", by_modes: bool = False
+) -> Array:
     """Rows up to the next size that is compiled, as copies of the last one or zeros."""
-    size = _PAD
-    while size < max(len(array), least):
-        size *= 2
+    size, wanted = _PAD, max(len(array), least)
+    while size < wanted:
+        size += min(size, _MANY // 4) if by_modes else size
     return jnp.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1), mode=mode)
 
 

@@ -1,4 +1,4 @@
-"""The limit by Hermite modes: where it applies, how far the modes reach, and which nodes of the start are carried."""
+"""The limit by Hermite modes: where it applies, how far the modes reach, which nodes of the start are carried."""
 
 import math
 from dataclasses import replace
@@ -16,6 +16,7 @@ from .resolution import Resolution, whole
 
 _ROOM = 1.25  # times the longest neuron seen: how far the modes reach
 _LIGHT = 0.1  # times the tolerance of the time steps: nodes that weigh less together are left out
+_RATE = 0.4  # at which series in ρ̂ fall, at the reach that their order is told for
 _SAME = 1e-9  # nodes that are this near are one
 
 
@@ -33,20 +34,22 @@ class Spectrum:
         return way
 
     def expectation(self, degree: int, order: int) -> ModesOf:
-        return ModesOf(degree, order, self.reach)
+        """Modes with as many Chebyshev polynomials as come as far at this reach as `order` of them do where
+        each brings exp(−0.4), as for erf at a reach of 5."""
+        rate = math.asinh(math.sqrt(spread(self.reach)) / self.reach)
+        return ModesOf(degree, math.ceil(_RATE * order / rate), self.reach)
 
     def first(self, resolution: Resolution, tol: float) -> Resolution:
         """A first guess of the degree, and the order that a series in ρ̂ needs for `tol`."""
-        rate = math.asinh(math.sqrt(spread(self.reach)) / self.reach)
         digits = math.log10(1 / tol)
-        return replace(resolution, x=round(12 + 5 * digits), u=whole(math.log(30 / tol) / rate))
+        return replace(resolution, x=round(12 + 5 * digits), u=whole(math.log(10 / tol) / _RATE))
 
     def cost(self, particles: int, resolution: Resolution) -> float:
         """Of a velocity, as evaluations of φ: eight multiplications take as long as one, measured."""
         return particles * resolution.x * resolution.u / (8 if self.odd else 4)
 
     def holds(self, run: Run) -> bool:
-        """Whether no neuron of the run went further than the modes reach; else they reach further from now."""
+        """Whether no neuron of the run went further than the modes reach; else they reach further now."""
         if run.status != "ok":
             return True
         longest = max(_longest(state) for state in run.states)
@@ -81,8 +84,8 @@ def spectrum(problem: Problem, start: Particles) -> Spectrum | None:
 
 
 def carried(nodes: Particles, rtol: float, folded: bool) -> Particles:
-    """The nodes of the start that are carried: without those that weigh next to nothing, and if `folded` one of
-    each pair (a, s, r), (−a, −s, r), which are the same neuron if φ is odd."""
+    """The nodes of the start that are carried: without those that weigh next to nothing, and if `folded` one
+    of each pair (a, s, r), (−a, −s, r), which are the same neuron if φ is odd."""
     theta, weights = np.asarray(nodes.theta), np.asarray(nodes.weights)
     if folded:
         a, s = theta[:, 0], theta[:, 1]
@@ -97,8 +100,8 @@ def carried(nodes: Particles, rtol: float, folded: bool) -> Particles:
 
 
 def unfolded(run: Run, n: int) -> Run:
-    """The run with (−a, −s, r) beside each (a, s, r) of the first n particles, half of its weight for each: the
-    law itself."""
+    """The run with (−a, −s, r) beside each (a, s, r) of the first n particles, half of its weight for each:
+    the law itself."""
 
     def both(state: PyTree) -> PyTree:
         if not state:

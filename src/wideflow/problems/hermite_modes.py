@@ -1,12 +1,12 @@
 """Reduced neurons of Gaussian x in an orthonormal basis: Hermite in the signal × Laguerre in the rest.
 
-x ~ N(0, I) in R ⊕ R^D. With (s, r) = ρ(cos ϑ, sin ϑ) and φ(ρz) = Σ_n c_n(ρ) h_n(z), h_n = He_n/√n!, the mean of
-φ(⟨w, x⟩) over the rotations of R^D is
+x ~ N(0, I) in R ⊕ R^D. With (s, r) = ρ(cos ϑ, sin ϑ) and φ(ρz) = Σ_n c_n(ρ) h_n(z), h_n = He_n/√n!, the mean
+of φ(⟨w, x⟩) over the rotations of R^D is
 
     E_u φ(s x₁ + r q u) = Σ_n c_n(ρ) Σ_m √C(n, 2m) β_m (cos ϑ)^{n−2m} (sin ϑ)^{2m} e_{n,m}(x₁, q),
 
-e_{n,m} = ± h_{n−2m}(x₁) × (normalised Laguerre polynomial of degree m in q²), orthonormal, and β_m² = E c^{2m} =
-Π_{i<m} (2i + 1)/(D + 2i), c the first coordinate of a uniform point of the sphere of R^D; for D = ∞ only
+e_{n,m} = ± h_{n−2m}(x₁) × (normalised Laguerre polynomial of degree m in q²), orthonormal, and β_m² =
+E c^{2m} = Π_{i<m} (2i + 1)/(D + 2i), c the first coordinate of a uniform point of the sphere of R^D; for D = ∞ only
 m = 0 is left. No nodes of q or u are needed, and the dimension enters by β alone."""
 
 import functools
@@ -26,7 +26,7 @@ _ROUNDED = 1e-12  # of φ's largest value: coefficients that differ by more are 
 
 
 def spread(reach: float) -> float:
-    """κ of ρ̂ = ρ/√(κ + ρ²), which brings erf's singularities, ρ = ±i/√2, as far from [−ρ̂_max, ρ̂_max] as those of
+    """κ of ρ̂ = ρ/√(κ + ρ²): erf's singularities, ρ = ±i/√2, are then as far from [−ρ̂_max, ρ̂_max] as those of
     the map, ρ̂ = ±1: κ² − κ = ½ρ_max². Series in ρ̂ then converge like exp(−l asinh(√κ/ρ_max))."""
     return 0.5 * (1 + math.sqrt(1 + 2 * reach**2))
 
@@ -66,11 +66,11 @@ def modes_of(phi: Activation, dim: float, degree: int, order: int, reach: float)
         raise UnresolvedError(f"The Hermite coefficients of {phi.name} are not resolved up to ρ = {reach:g}.")
     found = []
     for first in (0, 1):
-        n, l = degrees(first, degree), degrees(first, order)
+        n, numbers = degrees(first, degree), degrees(first, order)
         if first >= degree or np.abs(values[:, n]).max() <= 1e-15 * size:
             continue
-        series = (2 / order) * values[:, n].T @ np.cos(np.outer(angles, l))
-        series[:, l == 0] *= 0.5
+        series = (2 / order) * values[:, n].T @ np.cos(np.outer(angles, numbers))
+        series[:, numbers == 0] *= 0.5
         found.append(Modes(first, series, _turns(n, dim)))
     return tuple(found)
 
@@ -80,7 +80,7 @@ def coefficients(
 ) -> Float[np.ndarray, "j n"]:
     """c_n(ρ) = E φ(ρz) h_n(z), n < degree, on panels of z that see a step at 0 of width 1/ρ."""
     z, weights = _panels(width)
-    functions = _hermite_functions(z, degree)
+    functions = hermite(z, degree)
     weights = weights * np.exp(-(z**2) / 4) / math.sqrt(2 * math.pi)
     right, left = (np.asarray(phi(jnp.asarray(sign * np.outer(rho, z), float)), float) for sign in (1, -1))
     found = np.empty((len(rho), degree))
@@ -91,10 +91,6 @@ def coefficients(
 
 def hermite(z: Float[np.ndarray, " i"], degree: int) -> Float[np.ndarray, "n i"]:
     """h_n(z) exp(−z²/4), n < degree."""
-    return _hermite_functions(z, degree)
-
-
-def _hermite_functions(z: Float[np.ndarray, " i"], degree: int) -> Float[np.ndarray, "n i"]:
     rows = np.empty((max(degree, 2), len(z)))
     rows[0] = np.exp(-(z**2) / 4)
     rows[1] = z * rows[0]
