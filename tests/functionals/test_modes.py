@@ -12,7 +12,7 @@ from wideflow.functionals.modes import ModesOf, why_not
 from wideflow.problems.hermite_modes import UnresolvedError, coefficients, modes_of
 
 
-def problem(link="erf", d=6.0, law=None, **neuron):
+def problem(link="erf", d=6, law=None, **neuron):
     law = wf.Gaussian(d) if law is None else law
     return wf.Problem(x=law, target=wf.single_index(link), neuron=wf.Neuron(link, **neuron))
 

@@ -1,4 +1,4 @@
-"""The limit by Hermite modes: where it applies, how far the modes reach, which nodes of the start are carried."""
+"""The limit by Hermite modes: where it applies, how far modes reach, which nodes of the start are carried."""
 
 import math
 from dataclasses import replace

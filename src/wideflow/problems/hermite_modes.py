@@ -6,8 +6,8 @@ of φ(⟨w, x⟩) over the rotations of R^D is
     E_u φ(s x₁ + r q u) = Σ_n c_n(ρ) Σ_m √C(n, 2m) β_m (cos ϑ)^{n−2m} (sin ϑ)^{2m} e_{n,m}(x₁, q),
 
 e_{n,m} = ± h_{n−2m}(x₁) × (normalised Laguerre polynomial of degree m in q²), orthonormal, and β_m² =
-E c^{2m} = Π_{i<m} (2i + 1)/(D + 2i), c the first coordinate of a uniform point of the sphere of R^D; for D = ∞ only
-m = 0 is left. No nodes of q or u are needed, and the dimension enters by β alone."""
+E c^{2m} = Π_{i<m} (2i + 1)/(D + 2i), c the first coordinate of a uniform point of the sphere of R^D; for D =
+∞ only m = 0 is left. No nodes of q or u are needed, and the dimension enters by β alone."""
 
 import functools
 import math
