@@ -64,6 +64,8 @@ def count(name: str, value: Any, *, least: int = 1) -> int:
 
 def path(name: str, value: str | os.PathLike[str]) -> Path:
     """`value` as a path, if a file can have that name."""
+    if not isinstance(value, str | os.PathLike):
+        raise ValueError(f"{name} must be the name of a file or folder, got {value!r}.")
     if "\0" in os.fspath(value):
         raise ValueError(f"{name} must be the name of a file or folder, got {value!r}, which holds a NUL.")
     return Path(value)

@@ -17,6 +17,8 @@ keep_compiled_programs()  # here, as everything that compiles imports this modul
 # At its highest level LLVM unrolls the rounds of random number generators: programs that draw compile eight
 # times slower, to run no faster.
 _LEVEL = {"xla_backend_optimization_level": 2}
+# What runs once need not run fast: XLA's older emitters of loops compile in half the time, and use one core.
+_ONCE = _LEVEL | {"xla_cpu_use_fusion_emitters": False}
 
 Fn = TypeVar("Fn", bound=Callable)
 
@@ -24,8 +26,18 @@ Fn = TypeVar("Fn", bound=Callable)
 def jit(fn: Fn) -> Fn:
     """`eqx.filter_jit`, compiled quickly. Inside of another transformation it is a part of the program there,
     for which options cannot be set."""
+    return _compiled(fn, _LEVEL)
+
+
+def jit_once(fn: Fn) -> Fn:
+    """`jit` for what runs once or so (draws of a start, checks, estimates of an error): compiled as quickly
+    as XLA can."""
+    return _compiled(fn, _ONCE)
+
+
+def _compiled(fn: Fn, options: dict) -> Fn:
     inner = eqx.filter_jit(fn)
-    alone = eqx.filter_jit(fn, compiler_options=_LEVEL)  # type: ignore[call-overload]
+    alone = eqx.filter_jit(fn, compiler_options=options)  # type: ignore[call-overload]
 
     @functools.wraps(fn)
     def call(*args, **kwargs):

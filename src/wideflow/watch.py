@@ -3,13 +3,12 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
-from ._tracing import traced
+from ._tracing import jit, traced
 from .functionals.base import AbstractFunctional
 from .states.state import AbstractState
 
@@ -56,8 +55,8 @@ class Watcher:
         return np.stack([to_host(fn(t, state.replica(r))) for r in range(self.replicas or 0)])
 
 
-_observed = eqx.filter_jit(lambda functional, state: functional.observed(state))
-_observed_replicas = eqx.filter_jit(
+_observed = jit(lambda functional, state: functional.observed(state))
+_observed_replicas = jit(
     lambda functional, state: jax.vmap(functional.observed, in_axes=(state.axes(),))(state)
 )
 

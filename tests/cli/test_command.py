@@ -71,6 +71,14 @@ def test_a_finished_folder_is_left_as_it_is(work):
     assert files() == before
 
 
+def test_a_missing_report_is_written_again_and_told(work, tmp_path):
+    shutil.copytree(work / "done", tmp_path / "done")
+    (tmp_path / "done" / "report.html").unlink()
+    code, _, error = command("run", work / "tiny.toml", "--out", tmp_path / "done")
+    assert code == 0 and "only the report was missing" in error
+    assert (tmp_path / "done" / "report.html").is_file()
+
+
 def test_json_is_one_document_and_nothing_else(work):
     code, out, error = command("run", work / "tiny.toml", "--out", work / "done", "--json")
     found = json.loads(out)

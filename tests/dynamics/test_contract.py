@@ -54,6 +54,7 @@ def test_contract(make, problem):
     if dynamics.name != "GradientFlow":
         assert np.array_equal(run.t / STEP, np.rint(run.t / STEP))
         assert run.info["steps"] == round(run.t[-1] / STEP)
+    # the same sum in two programs
     assert run["risk"][-1] == pytest.approx(float(wf.Risk(problem).value(run.final)), rel=1e-12)
     assert run.citations() and all(len(source) > 20 for source in run.citations())
 
@@ -182,7 +183,7 @@ def test_noise_is_independent_of_the_order_of_the_data():
     carry, _ = dynamics.advance(dynamics.init(start, key), 1e-8)
     noise = np.asarray(carry.state.theta[:, 0])
     place = np.argsort(np.asarray(dynamics.batches.draw(key, jnp.arange(m)).x).ravel())
-    assert abs(np.corrcoef(noise, place)[0, 1]) < 4 / np.sqrt(m)
+    assert abs(np.corrcoef(noise, place)[0, 1]) < 4 / np.sqrt(m)  # four standard errors
 
 
 def test_saved_times_closer_than_a_step_are_refused():
@@ -191,7 +192,7 @@ def test_saved_times_closer_than_a_step_are_refused():
 
 
 def test_flow_needs_a_solver_with_an_error_estimate():
-    with pytest.raises(ValueError, match=r"GradientFlow\(solver\) must be a diffrax solver"):
+    with pytest.raises(ValueError, match=r"GradientFlow\(solver\) must be an explicit"):
         wf.GradientFlow(wf.Risk(ENDLESS), solver="tsit5")
     run = wf.evolve(wf.GradientFlow(wf.Risk(ENDLESS), solver=diffrax.Dopri8()), start_of(ENDLESS), [0.5])
     assert run.status == "ok" and not any("Tsitouras" in source for source in run.citations())

@@ -83,6 +83,17 @@ def test_fresh_data_estimate_the_population_risk():
     assert all(abs(s["risk"] - exact) <= 4 * e for s, e in zip(seen, errors, strict=True))
 
 
+def test_a_small_sample_has_an_honest_error_of_its_fresh_risk():
+    """Losses of four points are skewed, and their standard error is a guess: fresh data are 1024 or more."""
+    problem = problem_of("erf", 5)
+    p = wf.init(problem, a=3.0).sample(jax.random.key(0), 4)
+    exact = float(wf.Risk(problem, wf.ClosedForm()).value(p))
+    seen = [wf.Risk(problem, wf.Sample(4, seed=seed)).observed(p) for seed in range(40)]
+    normalised = np.array([(float(s["fresh_risk"]) - exact) / float(s["fresh_risk_error"]) for s in seen])
+    # as above; with four points (Student's t of 3 degrees of freedom) the deviation would be 1.7 or more
+    assert abs(normalised.std(ddof=1) - 1) < 4 / np.sqrt(78)
+
+
 def test_a_fitted_sample_does_not_hide_the_population_risk():
     """200 neurons fit 40 noisy points far below the noise floor ½·0.5², the population risk stays above it;
     exact by the closed form. The error of the fitted sample has to span that gap."""
@@ -109,10 +120,14 @@ def test_what_fresh_data_say_is_compiled_and_vmapped():
             assert float(together[name][i]) == pytest.approx(float(value), rel=1e-12)  # roundings
 
 
-def test_a_sample_of_one_knows_no_error():
+def test_a_sample_of_one_is_as_far_off_as_fresh_data_say():
     problem = problem_of()
     p = wf.init(problem).sample(jax.random.key(0), 4)
-    assert wf.Risk(problem, wf.Sample(1)).error(p) == np.inf
+    R, exact = wf.Risk(problem, wf.Sample(1)), float(wf.Risk(problem, wf.ClosedForm()).value(p))
+    gap = abs(float(R.value(p)) - exact)
+    assert gap > 0.1 * exact  # one point is no estimate
+    # the gap to the fresh risk, whose standard error (√2/32 of the risk for a normal residual) counts as well
+    assert abs(R.error(p) - gap) < 4 * float(R.observed(p)["fresh_risk_error"])
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e3])

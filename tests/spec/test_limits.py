@@ -149,6 +149,8 @@ def test_a_spec_as_long_as_it_may_be_is_read():
 def test_a_name_that_no_file_can_have(call):
     with pytest.raises(ValueError, match="must be the name of a file or folder, got 'a\\\\x00b'"):
         call("a\0b")
+    with pytest.raises(ValueError, match="must be the name of a file or folder, got 3"):
+        call(3)
 
 
 def test_a_data_file_that_no_file_can_be():

@@ -112,6 +112,15 @@ OUTSIDE = {
     "exec": "def f(t, s):\n    exec('a = 1')\n    return 1",
     "id": "def f(t, s): return id(s) % 7",
     "hash": "def f(t, s): return hash('a') % 7",
+    "hash of a dataclass by hand": """
+        from dataclasses import dataclass
+        @dataclass(frozen=True)
+        class S:
+            a: int = 1
+            def __hash__(self): return hash('a')
+            def __call__(self, t, s): return self.__hash__() % 7
+        f = S()
+        """,
     "__globals__": "K = 1\ndef f(t, s): return f.__globals__['K']",
     "__file__": "def f(t, s): return len(__file__)",
     "working directory": "import os\ndef f(t, s): return len(os.getcwd())",

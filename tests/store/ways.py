@@ -125,6 +125,17 @@ WAYS = {
             v: float = V
         def f(t, s): return S().v
         """,
+    "frozen dataclass": """
+        from dataclasses import dataclass, field
+        @dataclass(frozen=True)
+        class B:
+            a: int = field(default=1, hash=False)
+        @dataclass(frozen=True)
+        class S(B):
+            b: int = V
+            def __call__(self, t, s): return self.b
+        f = S()
+        """,
     "attribute that is no field": """
         from dataclasses import dataclass
         @dataclass

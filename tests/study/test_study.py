@@ -210,8 +210,9 @@ def test_a_study_is_finished_when_all_of_it_is_on_disk(done, tmp_path, monkeypat
     with monkeypatch.context() as patch:
         refuses(patch, number, name)
         words = f"{name.partition('/')[0]}.*{os.strerror(number)}" if "/" in name else os.strerror(number)
-        with pytest.raises(OSError, match=words):
+        with pytest.raises(OSError, match=words) as told:
             run_study(study(*TWO), place)
+        assert "in memory" not in str(told.value)  # a command has nothing left to save elsewhere
     assert place.begun and not place.finished
     again = run_study(study(*TWO), place)
     same_runs(again.runs, done.runs)

@@ -127,9 +127,11 @@ def _already(place: Any, study: Any, json_too: bool) -> None:
     from ..study.study import reopened
 
     done = reopened(place, study.spec)
-    if not place.report.is_file():  # stopped between the last run and its report
+    missing = not place.report.is_file()  # stopped between the last run and its report
+    if missing:
         write_page(done, json_too)
-    print(f"{place.path} holds this run already, finished; nothing was done.", file=sys.stderr)
+    what = "only the report was missing" if missing else "nothing was done"
+    print(f"{place.path} holds this run already, finished; {what}.", file=sys.stderr)
     _tell_results(done.results, place, json_too)
     leave(DIVERGED if done.results["status"] in ("diverged", "stalled") else GOOD)
 

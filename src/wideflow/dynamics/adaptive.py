@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from .._tracing import traced
+from .._tracing import jit, jit_once, traced
 from .._typing import Abstract
 from ..states.state import AbstractState
 from .base import AbstractCarry, AbstractDynamics, Info
@@ -96,12 +96,12 @@ class AbstractAdaptive(AbstractDynamics):
         """Whether all numbers of the state are finite."""
 
 
-@eqx.filter_jit
+@jit_once
 def _init(flow: AbstractAdaptive, state: AbstractState) -> AdaptiveCarry:
     return AdaptiveCarry(state, flow.begin(state))
 
 
-@eqx.filter_jit
+@jit
 def _advance(
     flow: AbstractAdaptive, carry: AdaptiveCarry, t1: Array, max_attempts: Array, clip: Array
 ) -> PyTree:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Int, PyTree
 
 from .._checks import is_traced, positive
-from .._tracing import traced
+from .._tracing import jit, traced
 from ..functionals.base import AbstractFunctional
 from ..problems.nodes import Nodes
 from ..states.state import AbstractState
@@ -196,7 +196,7 @@ def _unrolled(dynamics: Descent, carry: DescentCarry, stop: int) -> tuple[Descen
     return carry, is_finite(state)
 
 
-@eqx.filter_jit
+@jit
 def _advance(dynamics: Descent, carry: DescentCarry, stop: Int[Array, ""]) -> tuple[DescentCarry, Array]:
     """Steps carry.k … stop − 1. Batches are drawn in blocks, and cheap steps taken in groups, both
     aligned to multiples of their size; step k always runs through the same piece of compiled code,

@@ -1,4 +1,4 @@
-"""Gradient flow, by an adaptive Runge–Kutta method from diffrax."""
+"""Gradient flow, by an adaptive Runge–Kutta method with the tableaus and the step control of diffrax."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from .._checks import count, positive
-from .._tracing import traced
+from .._tracing import jit_once, traced
 from .._typing import Scalar
 from ..functionals.base import AbstractFunctional
 from ..states.trainable import AbstractTrainable, is_trainable
 from .adaptive import AbstractAdaptive, AdaptiveCarry, Attempt
 from .base import check_functional, is_finite, not_trainable
+from .runge_kutta import PROBE, READY, SLOPE, Explicit, first_guess, first_step
 
 if TYPE_CHECKING:
     import diffrax
@@ -27,14 +28,15 @@ def _tolerance(name: str) -> Callable[[object], float | None]:
 
 
 class FlowMemory(eqx.Module):
-    """The dense output of the last accepted step, which began at t_before, and what the next depends on."""
+    """The dense output of the last accepted step, which began at t_before, and what the next depends on: the
+    velocity here, and in how many evaluations the size of the first step is known (`SLOPE`, `PROBE`)."""
 
     t_before: Float[Array, ""]
     dense: PyTree
     t_next: Float[Array, ""]
-    solver: PyTree
+    slope: PyTree
     controller: PyTree
-    jumped: Bool[Array, ""]
+    unknown: Int[Array, ""]
 
 
 class GradientFlow(AbstractAdaptive):
@@ -48,9 +50,9 @@ class GradientFlow(AbstractAdaptive):
     for less there, or take `wf.GradientDescent`.
 
     The steps do not depend on the saved times: a state between two steps comes from the method's own
-    dense output, whose error is of the order of the controlled one. `solver` is a diffrax solver with
-    an error estimate, Tsit5 by default; Dopri8 is the better choice below tolerances of 1e-9. A run that
-    needs more than `max_steps` steps stalls.
+    dense output, whose error is of the order of the controlled one. `solver` is an explicit Runge–Kutta
+    method of diffrax with an error estimate, Tsit5 by default; Dopri8 is the better choice below tolerances
+    of 1e-9. A run that needs more than `max_steps` steps stalls.
 
     >>> run = wf.evolve(wf.GradientFlow(R, rtol=1e-8), net, ts)
     >>> run["risk"].round(3)
@@ -59,7 +61,7 @@ class GradientFlow(AbstractAdaptive):
     functional: AbstractFunctional
     rtol: float | None = eqx.field(default=None, converter=_tolerance("rtol"), kw_only=True)
     atol: float | None = eqx.field(default=None, converter=_tolerance("atol"), kw_only=True)
-    solver: "diffrax.AbstractSolver | None" = eqx.field(default=None, kw_only=True)
+    solver: "diffrax.AbstractERK | None" = eqx.field(default=None, kw_only=True)
     max_steps: int = eqx.field(
         static=True, default=20_000, converter=lambda v: count("max_steps", v), kw_only=True
     )
@@ -67,10 +69,10 @@ class GradientFlow(AbstractAdaptive):
 
     def __check_init__(self):
         check_functional(self)
-        if self.solver is not None and not hasattr(self.solver, "error_order"):
+        if self.solver is not None and not _is_explicit(self.solver):
             raise ValueError(
-                "GradientFlow(solver) must be a diffrax solver with an error estimate, such as "
-                f"diffrax.Dopri8(), got {self.solver!r}."
+                "GradientFlow(solver) must be an explicit Runge–Kutta method of diffrax with an error "
+                f"estimate, such as diffrax.Dopri8(), got {self.solver!r}."
             )
 
     @property
@@ -100,18 +102,23 @@ class GradientFlow(AbstractAdaptive):
             )
 
     def begin(self, state):
-        term, solver, controller = self._method(state)
-        zero = jnp.zeros((), state.dtype)
-        order = solver.error_order(term)
-        t_next, control = controller.init(term, zero, zero + 1, state.parts, None, None, solver.func, order)
-        solver_state = solver.init(term, zero, t_next, state.parts, None)
-        jumped, k = jnp.zeros((), bool), jnp.zeros((), jnp.int32)
-        step = lambda: solver.step(term, zero, t_next, state.parts, None, solver_state, jumped)
-        dense = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(step)[2])
-        control = jax.tree.map(jnp.asarray, control)
-        return Attempt(
-            zero, state.parts, FlowMemory(zero, dense, t_next, solver_state, control, jumped), k, k
+        method, controller, order = self._method(state)
+        zero, k = jnp.zeros((), state.dtype), jnp.zeros((), jnp.int32)
+        control = controller.init(None, zero, zero + 1, state.parts, zero + 1, None, None, order)[1]
+        still = jax.tree.map(jnp.zeros_like, state.parts)
+        memory = FlowMemory(
+            zero,
+            {
+                "y0": state.parts,
+                "y1": state.parts,
+                "k": jax.tree.map(lambda v: jnp.zeros((method.stages, *v.shape), v.dtype), still),
+            },
+            zero + 1,
+            still,
+            jax.tree.map(jnp.asarray, control),
+            k + SLOPE,
         )
+        return Attempt(zero, state.parts, memory, k, k)
 
     def step_size(self, now):
         return now.memory.t_next - now.t
@@ -126,37 +133,56 @@ class GradientFlow(AbstractAdaptive):
         return is_finite(carry.state)
 
     def attempted(self, state, now, t1, clip):
-        term, solver, controller = self._method(state)
-        parts, memory, order = now.value, now.memory, solver.error_order(term)
-        new, error, dense, solver_state, _ = solver.step(
-            term, now.t, memory.t_next, parts, None, memory.solver, memory.jumped
+        """A step; before the first one, two evaluations of the velocity find its size: v(y) and, a little
+        ahead, v(y + h₀v). They are steps of size 0, so that the program contains the velocity once."""
+        method, controller, order = self._method(state)
+        y, memory = now.value, now.memory
+        ready, probing = memory.unknown == READY, memory.unknown == PROBE
+        ahead = jnp.where(probing, memory.t_next - now.t, 0.0)
+        at = jax.tree.map(lambda y, v: y + ahead * v, y, memory.slope)
+        size = jnp.where(ready, memory.t_next - now.t, 0.0)
+        step = method(self._velocity(state), at, memory.slope, size, state.dtype)
+
+        t_end = jnp.where(ready, memory.t_next, now.t + 1)
+        keep, t, t_next, _, control, _ = controller.adapt_step_size(
+            now.t, t_end, y, step.end, None, step.error, order, memory.controller
         )
-        keep, t, t_next, jumped, control, _ = controller.adapt_step_size(
-            now.t, memory.t_next, parts, new, None, error, order, memory.controller
+        keep = keep & ready
+        choose = lambda on, a, b: jax.tree.map(lambda a, b: jnp.where(on, a, b), a, b)
+        scale = jax.tree.map(lambda y: controller.atol + controller.rtol * jnp.abs(y), y)
+        norm = lambda v: controller.norm(jax.tree.map(jnp.divide, v, scale))
+        guess = jnp.where(
+            probing,
+            first_step(ahead, memory.slope, step.slope, norm, order),
+            first_guess(y, step.slope, norm),
         )
-        choose = lambda a, b: jax.tree.map(lambda a, b: jnp.where(keep, a, b), a, b)
         memory = FlowMemory(
-            choose(now.t, memory.t_before),
-            choose(dense, memory.dense),
-            t_next,
-            choose(solver_state, memory.solver),
-            control,
-            jnp.asarray(jumped),
+            choose(keep, now.t, memory.t_before),
+            choose(keep, {"y0": y, "y1": step.end, "k": step.k}, memory.dense),
+            jnp.where(ready, t_next, now.t + guess.astype(now.t.dtype)),
+            choose(keep | (memory.unknown == SLOPE), step.slope, memory.slope),
+            choose(ready, control, memory.controller),
+            jnp.maximum(memory.unknown - 1, READY),
         )
-        value = choose(state.projected(new), parts)
-        return Attempt(t, value, memory, now.taken + keep, now.rejected + ~keep)
+        value = choose(keep, state.projected(step.end), y)
+        return Attempt(
+            jnp.where(ready, t, now.t), value, memory, now.taken + keep, now.rejected + (ready & ~keep)
+        )
 
-    def _method(self, state: AbstractTrainable) -> tuple:
-        """diffrax's parts: the vector field, the method, the step-size controller."""
-        import diffrax
-
-        def velocity(t, parts, _):
+    def _velocity(self, state: AbstractTrainable) -> Callable[[PyTree], PyTree]:
+        def velocity(parts: PyTree) -> PyTree:
             drift = self.functional.drift(state.with_parts(state.projected(parts)))
             return state.confined(parts, drift)
 
+        return velocity
+
+    def _method(self, state: AbstractTrainable) -> tuple:
+        """The method, diffrax's step-size controller, and the order of the error estimate."""
+        import diffrax
+
         solver = diffrax.Tsit5() if self.solver is None else self.solver
         rtol, atol = self.tolerances(state)
-        return diffrax.ODETerm(velocity), solver, diffrax.PIDController(rtol=rtol, atol=atol)
+        return Explicit(solver), diffrax.PIDController(rtol=rtol, atol=atol), solver.order(None)
 
     def read(self, carry, t):
         return _between(traced(self), carry, self.target(t))
@@ -170,12 +196,18 @@ class GradientFlow(AbstractAdaptive):
         )
 
 
-@eqx.filter_jit
+@jit_once
 def _between(flow: GradientFlow, carry: AdaptiveCarry, t: Array) -> AbstractTrainable:
     """The state at t in [t_before, t_after], from the dense output of the last step."""
-    _, solver, _ = flow._method(carry.state)
+    method, _, _ = flow._method(carry.state)
     memory, t = carry.attempt.memory, t.astype(carry.t.dtype)
-    step = solver.interpolation_cls(t0=memory.t_before, t1=carry.t, **memory.dense)
+    step = method.solver.interpolation_cls(t0=memory.t_before, t1=carry.t, **memory.dense)
     inside = carry.state.projected(step.evaluate(t))
     at_end = jax.tree.map(lambda end, at: jnp.where(t == carry.t, end, at), carry.state.parts, inside)
     return carry.state.with_parts(at_end)
+
+
+def _is_explicit(solver: object) -> bool:
+    import diffrax
+
+    return isinstance(solver, diffrax.AbstractERK) and isinstance(solver, diffrax.AbstractAdaptiveSolver)

@@ -6,17 +6,18 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 from numpy.typing import ArrayLike
 
-from .._tracing import traced
+from .._tracing import jit, jit_once, traced
 from ..functionals.base import AbstractFunctional
-from ..states.replicas import replica_keys
+from ..states.replicas import group_size, in_groups, replica_keys
 from ..states.state import AbstractState
 from .base import AbstractDynamics, Info
 
 
 class Replicated(AbstractDynamics):
     """Each replica moves as it would alone, with the key `fold_in(key, r)` (or key r of a vector of keys);
-    all of them in one compiled program. Discrete steps share their counter k; adaptive ones have a step
-    control each. Replicas do not interact: one that diverges does not affect the others.
+    all of them in one compiled program, those together that fit into a core's cache. Discrete steps share
+    their counter k; adaptive ones have a step control each. Replicas do not interact: one that diverges does
+    not affect the others.
 
     `wf.evolve` makes this of a state that has a replica axis."""
 
@@ -66,23 +67,22 @@ class Replicated(AbstractDynamics):
         return self.dynamics.advice(state.replica(0), keys[0])
 
 
-@eqx.filter_jit
+@jit_once
 def _init(dynamics: AbstractDynamics, state: AbstractState, keys: Array, ts: ArrayLike) -> PyTree:
     single = eqx.filter_eval_shape(lambda: dynamics.init(state.replica(0), keys[0], ts))
     begin = lambda one, key: dynamics.init(one, key, ts)
     return jax.vmap(begin, in_axes=(state.axes(), 0), out_axes=single.axes())(state, keys)
 
 
-@eqx.filter_jit
+@jit
 def _advance_to(
     dynamics: AbstractDynamics, carry: PyTree, target: Array, budget: Array
 ) -> tuple[PyTree, Info]:
-    axes = carry.axes()
     step = lambda one: dynamics.advance_to(one, target, budget)
-    return jax.vmap(step, in_axes=(axes,), out_axes=(axes, 0))(carry)
+    return in_groups(step, carry, group_size(carry))
 
 
-@eqx.filter_jit
+@jit_once
 def _read(dynamics: AbstractDynamics, carry: PyTree, t: Array) -> PyTree:
     single = eqx.filter_eval_shape(lambda: dynamics.read(carry.replica(0), t))
     read = lambda one: dynamics.read(one, t)

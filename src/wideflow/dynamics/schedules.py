@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from .._checks import nearest, positive
-from .._typing import TypeIs
+from .._checks import is_traced, nearest, positive
+from .._typing import Scalar, TypeIs
 
 Kind = Literal["linear", "geometric", "logarithmic", "power"]
 
@@ -43,8 +43,10 @@ class Annealing(eqx.Module):
             )
 
     @property
-    def coldest(self) -> float:
+    def coldest(self) -> Scalar:
         """The largest β on the way."""
+        if is_traced(self.start) or is_traced(self.end):
+            return jnp.maximum(self.start, self.end)
         return max(self.start, self.end)
 
     def __call__(self, t: ArrayLike) -> Float[Array, ""]:

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from ..figures import COLOURS, panels
-from ..states.grid import GridDensity
 
 _BINS = 40
 _STYLES = {  # colour, marker, size
@@ -27,7 +26,7 @@ def _densities(axis: Any, ways: dict[str, Any]) -> None:
         axis.plot(grid.axis(i), grid.marginal(i), color=COLOURS[6], lw=1.5, ls="--" if i else "-",
                   label=f"grid, {names[i]}")  # fmt: skip
         for name, way in ways.items():
-            if isinstance(way.end, GridDensity):
+            if way.end.has_density:
                 continue
             colour, marker, size = _STYLES[name]
             theta, weights = np.asarray(way.end.theta)[:, i], np.asarray(way.end.weights)

@@ -1,10 +1,10 @@
 """The velocity kernel: weighted data in, risk and velocity out, whatever the neuron or network."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from .._tracing import jit
 from .._typing import Scalar
 from ..problems.losses import AbstractLoss
 from ..problems.nodes import Nodes
@@ -34,7 +34,7 @@ def sweep(
     return walk(state, data, loss, scale)
 
 
-@eqx.filter_jit
+@jit
 def risk_of(state: AbstractTrainable, nodes: Nodes, loss: AbstractLoss) -> Float[Array, ""]:
     """The risk alone; the compiler drops the velocity."""
     return sweep(state, nodes, loss)[0]

@@ -13,8 +13,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from .._checks import count
+from .._tracing import jit_once
 from .._typing import Abstract, Scalar
 from ..problems.laws import is_dataset
+from ..problems.losses import AbstractLoss
 from ..problems.neurons import AbstractNeuron, is_ridge
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
@@ -35,6 +37,7 @@ DEFAULT_SAMPLE = 2**14
 # The streams of a fixed sample and of the fresh data beside it: none that `problem.sample(key(seed), m)`, a
 # start or a run draws from, so that a test set of the same seed is not the training set.
 _FIXED, _FRESH = 2**32 - 6, 2**32 - 2
+_LEAST_FRESH = 1024  # losses are skewed: of a few dozen, mean and standard error are too small together
 _ROUNDINGS = 4  # of a number, on its way through a sum
 _MOST_TERMS = 1024  # of a dual's series, whose rule has twice as many points
 
@@ -131,11 +134,16 @@ class AbstractByNodes(AbstractExpectation):
         """Error of the risk by rounding: f and y each have a relative error eps, which ℓ passes on by its
         slope u = −∂ℓ/∂f, and so has the sum over rows: E[ℓ + |u|(|f| + |y|)], times a few roundings. It
         covers labels that had been rounded to this precision before."""
-        f, y = state(self.nodes.x), self.nodes.y
-        u = jnp.abs(self.problem.loss.signal(f, y))
-        size = jnp.abs(f) + (jnp.abs(y) if y.shape == f.shape else 0)
-        slack = self.problem.loss(f, y) + jnp.sum((u * size).reshape(len(f), -1), axis=1)
-        return float(_ROUNDINGS * jnp.finfo(f.dtype).eps * jnp.sum(self.nodes.weights * slack))
+        return float(_rounding_of_rows(self.problem.loss, self.nodes, state(self.nodes.x)))
+
+
+@jit_once
+def _rounding_of_rows(loss: AbstractLoss, nodes: Nodes, f: Array) -> Float[Array, ""]:
+    y = nodes.y
+    u = jnp.abs(loss.signal(f, y))
+    size = jnp.abs(f) + (jnp.abs(y) if y.shape == f.shape else 0)
+    slack = loss(f, y) + jnp.sum((u * size).reshape(len(f), -1), axis=1)
+    return _ROUNDINGS * jnp.finfo(f.dtype).eps * jnp.sum(nodes.weights * slack)
 
 
 class OnData(AbstractByNodes):
@@ -159,7 +167,7 @@ class OnData(AbstractByNodes):
 class OnSample(AbstractByNodes):
     """E over a fixed sample of the law of (x, y): the empirical risk, which is what is descended. A state
     that was trained on it has fitted the chance fluctuations of the sample too, so that the risk of the law
-    itself (the population risk) is estimated on `fresh` data, as many rows that no state is trained on."""
+    itself (the population risk) is estimated on `fresh` data, on which no state is trained."""
 
     problem: Problem
     nodes: Nodes
@@ -171,10 +179,9 @@ class OnSample(AbstractByNodes):
 
     def observed(self, state):
         """`fresh_risk`, an unbiased estimate of the population risk, and `fresh_risk_error`, one standard
-        error of it (infinite for a sample of one)."""
+        error of it."""
         rows = self.problem.loss(state(self.fresh.x), self.fresh.y)
-        m = self.fresh.m
-        error = jnp.std(rows, ddof=1) / m**0.5 if m > 1 else jnp.asarray(jnp.inf, rows.dtype)
+        error = jnp.std(rows, ddof=1) / self.fresh.m**0.5
         return {"fresh_risk": jnp.mean(rows), "fresh_risk_error": error}
 
     def error(self, state):
@@ -186,8 +193,8 @@ class OnSample(AbstractByNodes):
 
     @property
     def way(self):
-        m = self.nodes.m
-        return f"fixed sample ({m} points: the risk is that of these, its error against {m} fresh ones)"
+        m, fresh = self.nodes.m, self.fresh.m
+        return f"fixed sample ({m} points: the risk is that of these, its error against {fresh} fresh ones)"
 
 
 _observed = eqx.filter_jit(lambda way, state: way.observed(state))
@@ -272,9 +279,7 @@ class ByPairs(AbstractExpectation):
         """Rounding of the three terms whose sum the risk is, which grows with |w| (variances and
         covariances of long weights cancel), and the difference from two lower orders where a dual is
         not in closed form."""
-        longest = jnp.sqrt(jnp.max(jnp.sum(state.base.parts.w**2, axis=0)))
-        scale = 8 * (1 + longest / 64) * self._of(state).magnitude(state)
-        rounding = float(jnp.finfo(state.dtype).eps * scale)
+        rounding = float(_rounding_of_pairs(self._of(state), state))
         if not self.pairs.without_dual():
             return rounding
         here = self.risk(state)
@@ -286,6 +291,13 @@ class ByPairs(AbstractExpectation):
         numeric = self.pairs.without_dual()
         by = f"; {', '.join(numeric)} to order {self.pairs.order}" if numeric else ""
         return f"closed form (dual activations{by})"
+
+
+@jit_once
+def _rounding_of_pairs(pairs: Pairs | LinearPairs, state: PyTree) -> Float[Array, ""]:
+    """Of the sum over pairs; covariances of long weights cancel, so that it grows with |w|."""
+    longest = jnp.sqrt(jnp.max(jnp.sum(state.base.parts.w**2, axis=0)))
+    return jnp.finfo(state.dtype).eps * 8 * (1 + longest / 64) * pairs.magnitude(state)
 
 
 @eqx.filter_jit
@@ -377,11 +389,11 @@ class Quadrature:
 class Sample:
     """Ask for a fixed sample of m points, drawn from a stream of `seed` of its own: `problem.sample(key, m)`
     gives other points, and so a test set. The risk is that of the sample; runs also record
-    `fresh_risk` and `fresh_risk_error`, the population risk as estimated on m other points, and
-    `Risk.error` counts the gap between the two.
+    `fresh_risk` and `fresh_risk_error`, the population risk as estimated on other points (m, but no fewer
+    than 1024), and `Risk.error` counts the gap between the two.
 
     >>> wf.Risk(problem, wf.Sample(8)).way(net)
-    'fixed sample (8 points: the risk is that of these, its error against 8 fresh ones)'"""
+    'fixed sample (8 points: the risk is that of these, its error against 1024 fresh ones)'"""
 
     m: int = DEFAULT_SAMPLE
     seed: int = 0
@@ -393,7 +405,7 @@ class Sample:
     def bind(self, problem):
         key = jax.random.key(self.seed)
         nodes = problem.fixed_sample(self.m, jax.random.fold_in(key, _FIXED))
-        fresh = problem.fixed_sample(self.m, jax.random.fold_in(key, _FRESH))
+        fresh = problem.fixed_sample(max(self.m, _LEAST_FRESH), jax.random.fold_in(key, _FRESH))
         return (OnSample(traced(problem), nodes, fresh),)
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from .._typing import Scalar
-from .pairs import Pairs
+from .pairs import Pairs, on_diagonal
 
 _TERMS = 4  # U and its three derivatives are held at once
 
@@ -45,22 +45,20 @@ class LinearPairs(eqx.Module):
         total = self._blocks(both, state) @ state.at.weights
         return self.pairs.half_square(state.dtype) + 0.5 * state.alpha * total
 
-    @eqx.filter_jit
     def magnitude(self, state: Any) -> Float[Array, ""]:
-        """What the terms of the risk add up to without cancelling: rounding is a few units in its last
-        place."""
-        at = state.at
+        """A bound of what the terms of the risk add up to without cancelling, as for `Pairs`: the size of a
+        linearised neuron is at most √U(θ, θ) + √∂₁∂₂U(δ, δ). Rounding is a few units in its last place."""
+        root = lambda squares: jnp.sqrt(jnp.maximum(squares, 0.0))
+        still = root(on_diagonal(self.pairs.u, state.at.parts))
+        moved = root(on_diagonal(self._mixed, (state.at.parts, state.parts)))
+        return self.pairs.bound(state.at, _sizes(self.pairs.v, state.at.parts, state.parts), still + moved)
 
-        def sizes(parts: PyTree, moved: PyTree) -> Array:
-            one = lambda others: self.pairs.u(parts, others)
-            pairs = _sizes(lambda parts: self.pairs.u(parts, at.parts), parts, moved)
-            pairs = pairs + _sizes(one, at.parts, state.parts)
-            mixed = self.u(parts, moved, at.parts, state.parts)
-            overlaps = _sizes(self.pairs.v, parts, moved)
-            return overlaps + 0.5 * at.alpha * ((pairs + jnp.abs(mixed)) @ at.weights)
-
-        total = self._blocks(sizes, state) @ at.weights
-        return self.pairs.half_square(state.dtype) + at.alpha * total
+    def _mixed(self, one: tuple[PyTree, PyTree], other: tuple[PyTree, PyTree]) -> Float[Array, "k l"]:
+        """∂₁∂₂U(δ, δ') for neurons and their displacements."""
+        second = lambda parts: jax.jvp(lambda others: self.pairs.u(parts, others), (other[0],), (other[1],))[
+            1
+        ]
+        return jax.jvp(second, (one[0],), (one[1],))[1]
 
     def drift(self, state: Any, scale: Scalar = 1.0) -> PyTree:
         """−(scale/α)∇Ψ at every particle: the derivative in its displacement."""

@@ -151,17 +151,17 @@ class Pairs(eqx.Module):
         total = self.in_blocks(both, particles.parts, particles.n) @ particles.weights
         return self.half_square(particles.dtype) + 0.5 * particles.alpha * total
 
-    @eqx.filter_jit
     def magnitude(self, particles: Particles) -> Float[Array, ""]:
-        """½E[y²] + α∫|V|dρ + ½α²∬|U|dρdρ: what the terms of the risk add up to without cancelling,
-        so that rounding is a few units in the last place of this number."""
+        """½E[y²] + α∫|V|dρ + ½(α∫√U(θ, θ)dρ)², at least what the terms of the risk add up to without
+        cancelling (|U(θ, θ')|² ≤ U(θ, θ)U(θ', θ')), so that rounding is a few units in the last place of this
+        number."""
+        sizes = jnp.sqrt(jnp.maximum(on_diagonal(self.u, particles.parts), 0.0))
+        return self.bound(particles, jnp.abs(self.v(particles.parts)), sizes)
 
-        def sizes(block):
-            pairs = jnp.abs(self.u(block, particles.parts)) @ particles.weights
-            return jnp.abs(self.v(block)) + 0.5 * particles.alpha * pairs
-
-        total = self.in_blocks(sizes, particles.parts, particles.n) @ particles.weights
-        return self.half_square(particles.dtype) + particles.alpha * total
+    def bound(self, at: Particles, overlaps: Array, sizes: Array) -> Float[Array, ""]:
+        """½E[y²] + α∫overlaps dρ + ½(α∫sizes dρ)²."""
+        square = 0.5 * (at.alpha * (sizes @ at.weights)) ** 2
+        return self.half_square(at.dtype) + at.alpha * (overlaps @ at.weights) + square
 
     @eqx.filter_jit
     def potential(self, parts: PyTree, particles: Particles) -> Float[Array, " k"]:
@@ -178,3 +178,9 @@ class Pairs(eqx.Module):
         forces = self.in_blocks(force, particles.parts, particles.n)
         trained = particles.neuron.trained(particles.parts)
         return jax.tree.map(lambda moves, f: f if moves else jnp.zeros_like(f), trained, forces)
+
+
+def on_diagonal(fn: Callable[[PyTree, PyTree], Array], parts: PyTree) -> Float[Array, " n"]:
+    """fn(θ_i, θ_i) of a function of two families of neurons."""
+    alone = lambda v: jax.tree.map(lambda leaf: leaf[..., None], v)
+    return jax.vmap(lambda one: fn(alone(one), alone(one))[0, 0], in_axes=-1)(parts)

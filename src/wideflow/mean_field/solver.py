@@ -219,7 +219,7 @@ def _cut(run: Run, n: int) -> Run:
     return replace(run, rows=rows, final=cut(run.final))
 
 
-def _method(rtol: float) -> "diffrax.AbstractSolver | None":
+def _method(rtol: float) -> "diffrax.AbstractERK | None":
     """Tsit5, or a method of order 8 where many digits are asked for."""
     import diffrax
 

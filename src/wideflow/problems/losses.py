@@ -20,6 +20,12 @@ class AbstractLoss(eqx.Module):
         """Whether ℓ is a square, so that u is linear in f and the expectation has closed forms."""
         return False
 
+    @property
+    def reads_labels(self) -> bool:
+        """Whether `outputs` and `check` look at the values of labels, as for classes, and not at their shape
+        alone."""
+        return True
+
     @abc.abstractmethod
     def __call__(self, f: Array, y: Array) -> Float[Array, " m"]:
         """ℓ of every row."""
@@ -56,6 +62,10 @@ class Squared(AbstractLoss):
     def is_squared(self):
         return True
 
+    @property
+    def reads_labels(self):
+        return False
+
     def __call__(self, f, y):
         square = 0.5 * (y - f) ** 2
         return square if square.ndim == 1 else jnp.sum(square, axis=-1)
@@ -65,6 +75,10 @@ class Huber(AbstractLoss):
     """ℓ = ½e² for |e| ≤ δ, δ(|e| − ½δ) beyond, with e = y − f."""
 
     delta: float = eqx.field(default=1.0, converter=lambda v: positive("Huber(delta)", v))
+
+    @property
+    def reads_labels(self):
+        return False
 
     def __call__(self, f, y):
         error = jnp.abs(y - f)

@@ -225,8 +225,8 @@ class Neuron(AbstractNeuron):
 
     def unpack(self, theta):
         heads, end = self.heads, theta.shape[-1] - self.bias
-        a = theta[..., 0] if heads == 1 else jnp.swapaxes(theta[..., :heads], -1, -2)
-        w = jnp.swapaxes(theta[..., heads:end], -1, -2)
+        a = theta[..., 0] if heads == 1 else theta[..., :heads].swapaxes(-1, -2)
+        w = theta[..., heads:end].swapaxes(-1, -2)
         return Ridge(a if heads else None, w, theta[..., end] if self.bias else None)
 
     def pack(self, parts):
@@ -288,7 +288,7 @@ class CustomNeuron(AbstractNeuron):
         return self.dim
 
     def unpack(self, theta):
-        return jnp.swapaxes(theta, -1, -2)
+        return theta.swapaxes(-1, -2)
 
     def pack(self, parts):
         return jnp.swapaxes(parts, -1, -2)

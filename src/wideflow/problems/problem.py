@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from .._checks import count, positive
 from .._checks import key as check_key
-from .._tracing import jit
+from .._tracing import jit_once
 from .._typing import Dimension, TypeIs
 from .laws import AbstractLaw, Mixture, check_sample_fits, is_dataset
 from .losses import AbstractLoss, loss_named
@@ -41,7 +41,7 @@ def _draws(law: AbstractLaw, target: AbstractTarget | None, noise: Any, key: Arr
     return uniform(x, y)
 
 
-_few_draws = jit(_draws)
+_few_draws = jit_once(_draws)
 
 
 class Problem(eqx.Module):
@@ -162,13 +162,17 @@ class Problem(eqx.Module):
         law: Any = self.x
         Problem(x=law.at(few), target=target, neuron=self.neuron, loss=self.loss, noise=self.noise)
 
-    def _some_labels(self) -> Array:
-        """All labels where they are listed, else those of a few draws."""
+    def _some_labels(self) -> Any:
+        """All labels where they are listed, else those of a few draws; only their shape and type where the
+        loss takes any number."""
         if is_dataset(self.x):
             return self.x.y
         if isinstance(self.x, Mixture) and self.noise == 0:
             return self.x.labels
         few = max(4, min(64, 2**18 // self.d))
+        draw = lambda: _draws(self.x, self.target, self.noise, jax.random.key(0), few).y
+        if not self.loss.reads_labels:
+            return jax.eval_shape(draw)
         return _few_draws(self.x, self.target, self.noise, jax.random.key(0), few).y
 
     @property
@@ -226,7 +230,7 @@ class Problem(eqx.Module):
         )
 
 
-_drawn = jit(lambda problem, key, m: problem.sample(key, m))
+_drawn = jit_once(lambda problem, key, m: problem.sample(key, m))
 
 
 def is_problem(value: object) -> TypeIs[Problem]:

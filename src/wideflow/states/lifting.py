@@ -10,7 +10,6 @@ from .._checks import count
 from .._checks import key as check_key
 from ..problems.neurons import Ridge
 from ..problems.problem import Problem, is_problem
-from ..problems.radial import RadialNeuron
 from .particles import Particles, is_cloud
 
 
@@ -53,7 +52,7 @@ def lift(problem: Problem, particles: Particles, key: Array, copies: int = 1) ->
     if symmetry.signal is None:
         raise ValueError("lift(problem, …) needs a finite d: in d = inf there are no neurons to lift to.")
     neuron, d = particles.neuron, symmetry.signal.shape[1]
-    if not isinstance(neuron, RadialNeuron) or neuron.blocks != symmetry.blocks:
+    if getattr(neuron, "blocks", None) != symmetry.blocks:
         raise ValueError(
             f"lift(problem, particles) takes particles of problem.reduced(), with blocks of dimension "
             f"{symmetry.blocks}, got {neuron!r}."

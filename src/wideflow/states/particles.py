@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from .._checks import finite, is_traced
 from .._data import Data
+from .._tracing import jit_once
 from .._typing import DType, TypeIs
 from ..problems.neurons import AbstractNeuron
 from ..store.registry import assembled, must_be, recorded
@@ -46,7 +47,7 @@ class Particles(AbstractTrainable, AbstractMeasure):
             raise ValueError(f"Particles(theta) must have shape (n, D), n >= 1, got {theta.shape}.")
         _check_size(theta.shape[-1], neuron)
         if weights is None:
-            weights = jnp.full(theta.shape[:-1], 1.0 / theta.shape[-2], theta.dtype)
+            weights = np.full(theta.shape[:-1], 1.0 / theta.shape[-2], theta.dtype)
         weights = _floats("Particles(weights)", weights).astype(theta.dtype)
         if weights.shape != theta.shape[:-1]:
             raise ValueError(
@@ -61,15 +62,15 @@ class Particles(AbstractTrainable, AbstractMeasure):
             )
         if not any(is_traced(v) for v in (theta, weights, alpha)):
             _check_values(theta, weights, alpha)  # under jit or vmap there are no values to check
-        self.parts = neuron.unpack(theta)
-        self.weights = weights
-        self.alpha = jnp.broadcast_to(alpha, theta.shape[:-2])
+        self.parts = jax.tree.map(jnp.asarray, neuron.unpack(theta))
+        self.weights = jnp.asarray(weights)
+        self.alpha = _repeated(alpha, theta.shape[:-2])
         self.neuron = neuron
 
     @property
     def theta(self) -> Float[Array, "*r n D"]:  # type: ignore[override]
         """The particles θ_j, one per row."""
-        return self.neuron.pack(self.parts)
+        return _packed(self.neuron, self.parts)
 
     @property
     def n(self) -> int:
@@ -189,10 +190,27 @@ def _entropy(theta: Array, weights: Array, neighbours: int | None) -> EntropyEst
     return neighbour_entropy(np.asarray(theta), neighbours, _are_equal(np.asarray(weights)))
 
 
-def _floats(name: str, values: ArrayLike) -> Array:
-    """`values` as a JAX array of their own float type, or the default one."""
-    array = values if isinstance(values, jax.Array) else finite(name, values)
-    return jnp.asarray(array, jnp.result_type(array, float))
+def _floats(name: str, values: ArrayLike) -> PyTree:
+    """`values` as an array of their own float type, or the default one; on the host if they are there, where
+    nothing has to be compiled for them."""
+    if isinstance(values, jax.Array):
+        return jnp.asarray(values, jnp.result_type(values, float))
+    array = finite(name, values)
+    return np.asarray(array, jnp.result_type(array, float))
+
+
+def _repeated(alpha: PyTree, shape: tuple[int, ...]) -> Array:
+    """One α for each replica."""
+    if alpha.shape == shape:
+        return jnp.asarray(alpha)
+    return (
+        jnp.asarray(np.broadcast_to(alpha, shape))
+        if isinstance(alpha, np.ndarray)
+        else jnp.broadcast_to(alpha, shape)
+    )
+
+
+_packed = jit_once(lambda neuron, parts: neuron.pack(parts))
 
 
 def _check_size(D: int, neuron: AbstractNeuron) -> None:  # noqa: N803 (theory's name)

@@ -1,14 +1,14 @@
 """Many systems in one: pytrees whose moving numbers have a leading replica axis."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Self, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from .._data import Data
 
@@ -59,6 +59,40 @@ class AbstractReplicable(eqx.Module):
 
 
 _System = TypeVar("_System", bound=AbstractReplicable)
+_CACHE = 2**19  # bytes of the replicas that are moved together: what fits next to one core
+
+
+def group_size(system: AbstractReplicable) -> int:
+    """How many replicas to move together: as many as fit into the cache and divide their number; all of them
+    where they fit, or where not even two do."""
+    sizes = [leaf.nbytes for leaf in jax.tree.leaves(system.own()) if hasattr(leaf, "nbytes")]
+    replicas = jax.tree.leaves(system.own())[0].shape[0]
+    fitting = [b for b in range(2, replicas) if replicas % b == 0 and b * sum(sizes) <= _CACHE * replicas]
+    return max(fitting) if fitting and sum(sizes) > 2 * _CACHE else replicas
+
+
+def in_groups(
+    fn: Callable[[_System], tuple[_System, PyTree]], systems: _System, size: int
+) -> tuple[_System, PyTree]:
+    """fn, which takes one system to another and something beside it, for all replicas: groups of `size` are
+    vmapped, one group after the other."""
+    axes = systems.axes()
+    mapped = jax.vmap(fn, in_axes=(axes,), out_axes=(axes, 0))
+    replicas = jax.tree.leaves(systems.own())[0].shape[0]
+    if size >= replicas:
+        return mapped(systems)
+    owned = lambda axis, value: jax.tree.map(lambda _: axis is not None, value)
+    is_own = jax.tree.map(owned, axes, systems, is_leaf=lambda axis: axis is None)
+    own, shared = eqx.partition(systems, is_own)
+
+    def group(own: _System) -> tuple[_System, _System, PyTree]:
+        out, beside = mapped(eqx.combine(own, shared))
+        return *eqx.partition(out, is_own), beside
+
+    split = jax.tree.map(lambda v: v.reshape(replicas // size, size, *v.shape[1:]), own)
+    own, shared, beside = jax.lax.map(group, split)
+    joined = lambda tree: jax.tree.map(lambda v: v.reshape(replicas, *v.shape[2:]), tree)
+    return eqx.combine(joined(own), jax.tree.map(lambda v: v[0], shared)), joined(beside)
 
 
 def stack(systems: Sequence[_System]) -> _System:

@@ -11,8 +11,9 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 from numpy.typing import ArrayLike
 
-from .._checks import count, fits, nearest, positive
+from .._checks import count, fits, is_traced, nearest, positive
 from .._checks import key as check_key
+from .._tracing import jit_once
 from .._typing import TypeIs
 from ..problems.gauss import Rule, product
 from ..problems.neurons import AbstractNeuron, is_ridge
@@ -81,14 +82,19 @@ class Law(eqx.Module):
         hint = "Use fewer neurons or dtype=jnp.float32."
         fits(f"{copies * n} neurons in R^{self.D}", 3 * copies * n * self.D * dtype.itemsize, hint)
         drawn = self._half(n) if mirrored else n
-        if replicas is None:
-            theta = _draw(self.marginals, self.widths, key, drawn, dtype)
-        else:
-            theta = _draw_replicas(self.marginals, self.widths, replica_keys(key, copies), drawn, dtype)
+        keys = key if replicas is None else replica_keys(key, copies)
+        draw = _one if replicas is None else _several
+        if not self._is_traced():  # else it is a part of the program that is being traced
+            draw = _compiled_one if replicas is None else _compiled_several
+        theta = draw(self.marginals, self.widths, keys, drawn, dtype)
         if mirrored:
             sign = np.repeat([-1.0 if name == "a" else 1.0 for name in self.names], self.widths)
             theta = jnp.concatenate([theta, theta * sign.astype(dtype)], axis=-2)
         return Particles(theta, alpha=alpha, neuron=self.neuron)
+
+    def _is_traced(self) -> bool:
+        """Whether a scale is inside of `jax.jit`, `jax.grad` or `jax.vmap`, and has no number yet."""
+        return any(is_traced(value) for marginal in self.marginals for value in vars(marginal).values())
 
     def _half(self, n: int) -> int:
         if "a" not in self.names or n % 2:
@@ -181,23 +187,24 @@ def _rule(marginal: AbstractMarginal, order: int | Panels, width: int) -> Rule:
     return order.rule(marginal, width) if isinstance(order, Panels) else marginal.rule(order, width)
 
 
-@eqx.filter_jit
-def _draw(
+def _one(
     marginals: PyTree, widths: tuple[int, ...], key: Array, n: int, dtype: DTypeLike
 ) -> Float[Array, "n D"]:
     def particle(j):
         keys = jax.random.split(jax.random.fold_in(key, j), len(marginals))
         drawn = zip(marginals, keys, widths, strict=True)
-        return jnp.concatenate([m.sample(k, (width,), dtype) for m, k, width in drawn])
+        return jnp.concatenate([m.sample(k, (width,), dtype).astype(dtype) for m, k, width in drawn])
 
     return jax.vmap(particle)(jnp.arange(n))
 
 
-@eqx.filter_jit
-def _draw_replicas(
+def _several(
     marginals: PyTree, widths: tuple[int, ...], keys: Array, n: int, dtype: DTypeLike
 ) -> Float[Array, "r n D"]:
-    return jax.vmap(lambda key: _draw(marginals, widths, key, n, dtype))(keys)
+    return jax.vmap(lambda key: _one(marginals, widths, key, n, dtype))(keys)
+
+
+_compiled_one, _compiled_several = jit_once(_one), jit_once(_several)
 
 
 def init(

@@ -24,7 +24,7 @@ from .bytecode import flow, signature
 from .functions import MISSING, Outside, cached, dependencies, dispatched, unchecked, words
 from .graphs import Node
 from .naming import Named, Unknown
-from .objects import content
+from .objects import content, is_hash_of_fields
 from .walking import Part, UnreadableError, Walk
 
 __all__ = ["UnreadableError", "class_hash", "fingerprint", "function_hash"]
@@ -211,7 +211,8 @@ def _class(walk: Walk, cls: type) -> list[Part]:
 
 def _inside(value: types.ModuleType | type) -> list[tuple[str, object]]:
     """What a user's class or module has, by name."""
-    return sorted((k, v) for k, v in vars(value).items() if k not in _MADE)
+    inside = sorted((k, v) for k, v in vars(value).items() if k not in _MADE)
+    return [(k, v) for k, v in inside if not is_hash_of_fields(value, v)]
 
 
 def _descriptor(walk: Walk, value: Any) -> list[Part]:

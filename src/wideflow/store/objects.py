@@ -2,6 +2,7 @@
 copied, and what they hold as a number, text or container."""
 
 import copyreg
+import dataclasses
 import functools
 import types
 from collections.abc import Callable, Iterator
@@ -44,6 +45,19 @@ def content(walk: Walk, value: Any) -> list[Part]:
     if not _leaves_it_to_python(cls):
         parts += walk.all((make, state))
     return [*parts, *walk.all(args), *walk.all(items or ()), *walk.named(pairs or ())]
+
+
+def is_hash_of_fields(cls: object, method: object) -> bool:
+    """Whether this is the `__hash__` that `dataclasses` writes for a frozen class: a function of the fields,
+    which count by themselves. It calls `hash`, for which a user's own one is refused."""
+    if not (dataclasses.is_dataclass(cls) and isinstance(method, types.FunctionType)):
+        return False
+    if method.__name__ != "__hash__":
+        return False
+    hashed = [f.name for f in dataclasses.fields(cls) if (f.compare if f.hash is None else f.hash)]
+    made = dataclasses.make_dataclass("Made", hashed, frozen=True).__hash__.__code__
+    code = method.__code__
+    return (code.co_code, code.co_names, code.co_consts) == (made.co_code, made.co_names, made.co_consts)
 
 
 def _leaves_it_to_python(cls: type) -> bool:

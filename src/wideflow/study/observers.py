@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..states.particles import Particles
+from ..states.particles import is_cloud
 from .coordinates import Coordinates, particles_of
 
 QUANTILES = 201
@@ -84,4 +84,4 @@ def _representatives(mass: np.ndarray, k: int) -> np.ndarray:
 
 def has_probes(state: Any) -> bool:
     """Whether points of no weight are carried along to be drawn, as a limit does from its start on."""
-    return bool((np.asarray(particles_of(state).weights) == 0).any()) and isinstance(state, Particles)
+    return bool((np.asarray(particles_of(state).weights) == 0).any()) and is_cloud(state)

@@ -16,15 +16,14 @@ from ..functionals.penalties import PathNorm, SecondMoment
 from ..loop import evolve
 from ..mean_field.limit import limit
 from ..observers import Predictions, Value, free_energy_estimate, kernel_movement, mass, weight_movement
-from ..problems.radial import RadialNeuron
 from ..run import Row, Run
 from ..salvage import load
 from ..spec.study import Spec
-from ..states.grid import GridDensity
+from ..states.grid import GridDensity, is_grid
 from ..states.lifting import lift
 from ..states.linearisation import linearised
-from ..states.measure import AbstractMeasure
-from ..states.particles import Particles
+from ..states.measure import is_measure
+from ..states.particles import Particles, is_cloud
 from ..store import folder
 from ..store.fingerprints import fingerprint
 from ..watch import to_host
@@ -94,7 +93,7 @@ def measured(study: Study, state: Any, case: Case | None = None) -> Observers:
     if (x := points(study.whole, spec.test, TEST)) is not None:
         chosen["f"] = Predictions(in_coordinates_of(state, x, study.whole))
     norms: dict[str, Any] = {"second_moment": Value(SecondMoment())}
-    if isinstance(state, AbstractMeasure):
+    if is_measure(state):
         norms |= {"path_norm": Value(PathNorm()), "mass": mass}
     chosen |= {name: norms[name] for name in spec.norms if name in norms}
     return {name: fn for name, fn in chosen.items() if fn is not None}
@@ -102,11 +101,11 @@ def measured(study: Study, state: Any, case: Case | None = None) -> Observers:
 
 def drawn(study: Study, state: Any, case: Case | None = None) -> Observers:
     """What is drawn of the neurons, and what needs all of them on the host."""
-    if isinstance(state, GridDensity):
+    if is_grid(state):
         return _densities(study, state)
     if state.cloud is None:
         return {}
-    noisy = _free_energy(study, state, case) if isinstance(state, Particles) else {}
+    noisy = _free_energy(study, state, case) if is_cloud(state) else {}
     return _pictures(study, state.base) | noisy
 
 
@@ -179,7 +178,7 @@ def _limit(study: Study, case: Case, path: Path, progress: bool | None) -> Run:
     try:
         run.save(path)
     except OSError as error:
-        return replace(run, info=run.info | {"checkpoint_error": str(error)})
+        return replace(run, info=run.info | {"checkpoint_error": str(error.__cause__ or error)})
     shutil.rmtree(levels, ignore_errors=True)
     return run
 
@@ -216,7 +215,7 @@ def _neurons(study: Study, start: Particles) -> Callable[[Particles], Particles]
         kept = np.flatnonzero(weights > 0)  # probes have no weight
         theta, mass = np.asarray(state.theta)[kept], weights[kept] / weights[kept].sum()
         inner = Particles(theta, mass, state.alpha, state.neuron)
-        if not isinstance(start.neuron, RadialNeuron):
+        if not start.is_reduced:
             return inner
         return lift(study.whole, inner, key, copies=max(1, LIFTED // len(kept)))
 

@@ -142,7 +142,8 @@ def _kept(runs: list[Run], paths: Sequence[Path], path: Path) -> list[Run]:
             if not folder.exists(place):
                 run.save(place)
     except OSError as error:
-        return [replace(run, info=run.info | {"checkpoint_error": str(error)}) for run in runs]
+        why = str(error.__cause__ or error)
+        return [replace(run, info=run.info | {"checkpoint_error": why}) for run in runs]
     shutil.rmtree(path, ignore_errors=True)
     return runs
 
