@@ -15,7 +15,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from ..problems.hermite_modes import Modes, UnresolvedError, degrees, hermite, modes_of, spread
 from ..problems.neurons import Ridge
@@ -41,10 +41,9 @@ class Parity(eqx.Module):
     def numbers(self, size: int) -> Float[Array, " size"]:
         return self.first + 2.0 * jnp.arange(size)
 
-    def short(self) -> Float[Array, "n l"]:
-        """The series without the last third of its terms."""
-        size = self.series.shape[1]
-        return jnp.where(jnp.arange(size) < 2 * size // 3, self.series, 0.0)
+    def short(self, terms: Int[Array, ""]) -> Float[Array, "n l"]:
+        """The first terms of the series."""
+        return jnp.where(jnp.arange(self.series.shape[1]) < terms, self.series, 0.0)
 
     def coefficients(self, moments: Float[Array, "l k"]) -> Float[Array, "n m"]:
         """Σ_lk series_nl turns_nmk S_lk."""
@@ -193,7 +192,9 @@ def _risk(way: ByModes, state: PyTree) -> Array:
 def _risks(way: ByModes, state: PyTree) -> tuple[Array, Array, Array]:
     """The risk, that of two thirds of the degrees and of the series, and the size of what it is a sum of."""
     signals = way._signals(state)
-    short = eqx.tree_at(lambda way: [p.series for p in way.parities], way, [p.short() for p in way.parities])
+    # each parity has half of the terms, and zeros behind them
+    series = [p.short(way.order // 3) for p in way.parities]
+    short = eqx.tree_at(lambda way: [p.series for p in way.parities], way, series)
     size = sum(jnp.sum(p.y**2 + jnp.sum(g**2, axis=1)) for p, g in zip(way.parities, signals, strict=True))
     coarse = way._risk(short._signals(state), 2 * (way.degree // 3))
     return way._risk(signals), coarse, size + way.rest
