@@ -1,5 +1,6 @@
 """The limit solver against SGD to the same accuracy, and its cost in d."""
 
+import math
 import time
 from typing import Any, NamedTuple
 
@@ -90,7 +91,33 @@ def measure(quick: bool) -> list[Row]:
         Row(f"{name}, both laws, when compiled", (both * one / again,), note=f"limit {again:.3g} s"),
         Row(f"{name}, as if any step would do", (more["n"] * one / spent,)),
         _flat(),
+        *_digits(quick),
     ]
+
+
+def _digits(quick: bool) -> list[Row]:
+    """CPU seconds of compiled limits at 1e-8 over those at 1e-4, t ≤ 5, and at 1e-8 of d = 6 over d = 50."""
+    rows, links = [], ("erf",) if quick else ("erf", "tanh")
+    with jax.enable_x64(True):
+        for link in links:
+            fine = {}
+            for d in (6, 50) if quick else (3, 6, 10, 50, 10_000, math.inf):
+                coarse, fine[d] = (_cpu(link, d, tol) for tol in (1e-4, 1e-8))
+                shown = f"{fine[d]:.2g} s and {coarse:.2g} s of CPU"
+                name = f"limit {link} d={d:g}, time at 1e-8 over that at 1e-4"
+                rows.append(Row(name, (fine[d] / coarse,), 8.0, at_most=True, note=shown))
+            name = f"limit {link} to 1e-8, time of d = 6 over that of d = 50"
+            rows.append(Row(name, (fine[6] / fine[50],), 3.0, at_most=True))
+    return rows
+
+
+def _cpu(link: str, d: float, tol: float) -> float:
+    """CPU seconds of the second of two limits."""
+    problem = wf.Problem(x=wf.Gaussian(d), target=wf.single_index(link), neuron=wf.Neuron(link))
+    wf.limit(problem, wf.init(problem), TS, tol)
+    begun = time.process_time()
+    wf.limit(problem, wf.init(problem), TS, tol)
+    return time.process_time() - begun
 
 
 def _flat() -> Row:

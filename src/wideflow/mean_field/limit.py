@@ -29,7 +29,6 @@ from ..store.settings import settings
 from ..watch import Observer, observers_by_name, to_host
 from .precision import double, single
 from .refinement import LEVELS, refined
-from .resolution import first_resolution
 from .solver import WORK, Solver, StoppedError
 
 _LEAST = 1e-13  # of a tolerance
@@ -71,8 +70,9 @@ def limit(
     Interrupted (Ctrl-C), it returns the best level so far with that status, its error in `run.info["error"]`.
 
     It computes in float64, whatever JAX is set to (states come back as JAX is set, observations in
-    float64). `run.info["resolution"]` has the orders of the start's rules by part, of E over x, of the mean
-    u inside a reduced neuron, and the tolerance of the time steps. `observe` and `progress` are those of
+    float64). `run.info["resolution"]` has the orders of the start's rules by part, of E over x (nodes, or the
+    degree of Hermite modes: `run.info["expectation"]` says which), of the mean u inside a reduced neuron (of
+    modes, of their series in |w|), and the tolerance of the time steps. `observe` and `progress` are those of
     `evolve`; observers look once, at the finest level. Without a symmetry (d ≤ 3) all coordinates of w have
     nodes, which takes longest.
 
@@ -164,7 +164,7 @@ class _Question:
         with jax.enable_x64(True) if narrow else nullcontext():
             problem, law = double(self.problem), double(self.law)
             solve = Solver(problem, law, self.ts, self.alpha, self.penalty, show, self.work, levels)
-            run, error, finest = refined(solve, first_resolution(self.law, tol), tol)
+            run, error, finest = refined(solve, solve.first(tol), tol)
             if self.probes and run.status == "ok":
                 try:
                     run = solve(finest, self.probes)
@@ -174,7 +174,7 @@ class _Question:
         facts = {
             "error": error,
             "resolution": {name: finest.order(name) for name in finest.dimensions()},
-            "expectation": f"Gauss quadrature of order {finest.x}",
+            "expectation": solve.way(finest),
             "expectation_error": error,
             "seconds": time.monotonic() - begun,
         }

@@ -15,6 +15,7 @@ from .splitting import part_to_split, split
 LEVELS = 8
 _GROWTH = 1.5  # of an order that is tried alone, to see its error
 _FINER = 1.25  # of all orders, from the level that is checked to the one that is returned
+_LITTLE = 1.15  # the same by modes, where orders are larger
 _SAFETY = 3.0  # on the errors of E over x and of the mean in a neuron, not followed along the flow
 _SCALE = 0.1  # errors are taken to fall like _SCALE · exp(−κ order): that of a rule with no node at all
 
@@ -58,7 +59,7 @@ def _levels(solve: Solver, first: Resolution, tol: float) -> Iterator[Level]:
     check = _predicted(solve, first, base, tol, [name for name in moving if name != part], still)
     check = check.with_order("time", min(check.rtol, tol / max(_of_one_step(base, 1.0), 1.0)))
     check = check if part is None else split(solve, part, check, tol)
-    before, growth = None, _FINER
+    before, growth = None, _FINER if solve.modes is None else _LITTLE
     for level in range(LEVELS):
         finer = check.scaled(moving, growth)
         if solve.cost(finer) > solve.work:
@@ -86,13 +87,16 @@ def _predicted(
 ) -> Resolution:
     """The orders that should bring every dimension's share of the error to its part of tol: each is
     refined alone, which shows its error, and errors fall exponentially with the order. The two
-    quadratures are refined at the states of the first run, without a run of their own."""
+    quadratures are refined at the states of the first run, without a run of their own. By modes many nodes
+    are cheap, so that those of the start are taken to converge like exp(−κ√order), as Gauss–Hermite rules do
+    where the flow map is not entire (saturated neurons)."""
     share, found = tol / (2 * len(moving + still)), first
     for name in [name for name in moving + still if name != "time"]:
         alone = first.scaled([name], _GROWTH)
         seen = solve.static_gap(base, first, alone) if name in still else _gap(solve(alone), base)
-        rate = math.log(_SCALE / min(max(seen, 1e-16), 0.5 * _SCALE)) / first.order(name)
-        needed = min(math.ceil(math.log(_SCALE / share) / rate), 4 * int(first.order(name)))
+        power, most = (2, 9) if solve.modes is not None and name in moving else (1, 4)
+        falls = math.log(_SCALE / share) / math.log(_SCALE / min(max(seen, 1e-16), 0.5 * _SCALE))
+        needed = math.ceil(min(falls**power, most) * first.order(name))
         found = found.with_order(name, max(needed, int(first.order(name)) if name in still else 3))
     return found
 

@@ -23,13 +23,16 @@ from ..run import Run
 from ..states.marginals import Panels
 from ..states.particles import Particles
 from ..states.starts import Law
-from .resolution import Resolution
+from .resolution import Resolution, first_resolution
+from .spectral import carried, spectrum, unfolded
 
 if TYPE_CHECKING:
     import diffrax
 
 WORK = 3e8  # particles × rows × nodes of a mean: about a second for a velocity on two cores
 _CHEAP = 2e6  # of the same: compiling takes longer than this
+_FEW = 512  # particles, which take next to no time by modes: fewer are padded to these
+_MANY = 4096  # particles, which take as long as compiling: sizes are padded to multiples of a quarter of it
 _PAD = 32  # sizes are padded to powers of 2 times this, so that few shapes are compiled
 
 
@@ -63,28 +66,49 @@ class Solver:
         self.reduced = not problem.neuron.is_flat
         if not self.reduced:
             self.fixed.append("u")
+        few = {name: marginal.points_of(3) for name, marginal in zip(law.names, law.marginals, strict=True)}
+        self.modes = spectrum(problem, law.nodes(few)) if self.reduced else None
+
+    def first(self, tol: float) -> Resolution:
+        """A first guess."""
+        guess = first_resolution(self.law, tol)
+        return guess if self.modes is None else self.modes.first(guess, tol)
+
+    def way(self, resolution: Resolution) -> str:
+        """How E over x is taken, in words."""
+        by = "Gauss quadrature of order" if self.modes is None else "Hermite modes of degree <"
+        return f"{by} {resolution.x}"
+
+    def risk(self, resolution: Resolution) -> Risk:
+        """The risk at these orders of x and u."""
+        problem, _ = self.at(resolution)
+        if self.modes is None:
+            return Risk(problem, Quadrature(resolution.x))
+        return Risk(problem, self.modes.expectation(resolution.x, resolution.u))
 
     def static_gap(self, run: Run, resolution: Resolution, other: Resolution) -> float:
         """How far the risk at the states of a run depends on the orders of x and u."""
         states: list[PyTree] = [run.rows[i].state for i in {0, len(run.rows) // 2, len(run.rows) - 1}]
 
         def risks(level: Resolution) -> np.ndarray:
-            problem, _ = self.at(level)
-            risk = Risk(problem, Quadrature(level.x))
-            same = [Particles(s.theta, s.weights, s.alpha, problem.neuron) for s in states]
+            risk = self.risk(level)
+            neuron = risk.problem.neuron
+            same = [Particles(s.theta, s.weights, s.alpha, neuron) for s in states]
             return np.array([float(risk.value(s)) for s in same])
 
         return float(np.max(np.abs(risks(resolution) - risks(other))))
 
     def at(self, resolution: Resolution) -> tuple[Problem, Law]:
-        if not self.reduced:
+        if not self.reduced or self.modes is not None:
             return self.problem, self.law
         neuron = self.problem.neuron.with_order(resolution.u)
         problem = replace(self.problem, neuron=neuron)
         return problem, self.law.on(problem)
 
     def cost(self, resolution: Resolution) -> float:
-        """Evaluations of φ for one velocity."""
+        """Evaluations of φ for one velocity, or as much work."""
+        if self.modes is not None:
+            return self.modes.cost(self.law.size(resolution.nodes), resolution)
         means = self.problem.neuron.with_order(resolution.u).evaluations
         return self.law.size(resolution.nodes) * self.rows(resolution.x) * means
 
@@ -106,27 +130,52 @@ class Solver:
     def __call__(self, resolution: Resolution, probes: int = 0, like: Resolution | None = None) -> Run:
         """The flow at this resolution; padded to the sizes of `like`, whose program it then shares, where
         that costs little."""
+        if self.modes is not None:
+            return self._by_modes(resolution, probes, like)
         problem, law = self.at(resolution)
         nodes = lambda level: law.nodes(level.nodes, self.alpha, least=_least(level))
         particles = nodes(resolution)
-        theta, weights = particles.theta, particles.weights
         rows: PyTree = problem.quadrature(resolution.x)
         sizes = (0, 0)
         if like is not None and self.cost(like) < _CHEAP:
             finer: PyTree = problem.quadrature(like.x)
             sizes = nodes(like).n, finer.m
-        if probes:
-            theta = jnp.concatenate([theta, law.points(probes).theta])
-        size, theta = len(theta), _padded(theta, sizes[0], "edge")
-        weights = _padded(weights, len(theta))
-        particles = Particles(theta, weights, self.alpha, particles.neuron)
         pad = lambda v, mode="edge": _padded(v, sizes[1], mode)
         rows = Nodes(pad(rows.x), pad(rows.y), pad(rows.weights, "constant"))
-        risk = Risk(problem, Quadrature(resolution.x))
-        functional: AbstractFunctional = eqx.tree_at(lambda risk: risk.ways[0].nodes, risk, rows)
+        functional = eqx.tree_at(lambda risk: risk.ways[0].nodes, self.risk(resolution), rows)
+        return self._flow(functional, particles, resolution.rtol, probes, sizes[0])
+
+    def _by_modes(self, resolution: Resolution, probes: int, like: Resolution | None) -> Run:
+        """The flow by modes, again with modes that reach further as long as neurons grow out of them."""
+        assert self.modes is not None
+        start = self.law.nodes(resolution.nodes, self.alpha)
+        folded = not _has_panels(resolution) and self.modes.pairs(start)
+        particles = self._carried(resolution, folded)
+        shared = 0 if like is None else self._carried(like, folded).n
+        least = max(_FEW, shared if shared <= _MANY else 0)
+        self.modes.makes_room(particles)
+        while True:
+            run = self._flow(self.risk(resolution), particles, resolution.rtol, probes, least)
+            if self.modes.holds(run):
+                return unfolded(run, particles.n) if folded else run
+
+    def _carried(self, level: Resolution, folded: bool) -> Particles:
+        nodes = self.law.nodes(level.nodes, self.alpha)
+        return nodes if _has_panels(level) else carried(nodes, level.rtol, folded)
+
+    def _flow(
+        self, functional: AbstractFunctional, particles: Particles, rtol: float, probes: int, least: int
+    ) -> Run:
+        """The flow of these particles, padded to `least` of them, and of probes."""
+        theta = particles.theta
+        if probes:
+            theta = jnp.concatenate([theta, self.law.points(probes).theta])
+        size, theta = len(theta), _padded(theta, least, "edge", self.modes is not None)
+        weights = jnp.pad(particles.weights, (0, len(theta) - particles.n))
+        particles = Particles(theta, weights, self.alpha, particles.neuron)
         if self.penalty is not None:
             functional = functional + self.penalty
-        flow = GradientFlow(functional, rtol=resolution.rtol, solver=_method(resolution.rtol))
+        flow = GradientFlow(functional, rtol=rtol, solver=_method(rtol))
         run = _cut(evolve(flow, particles, self.ts, progress=False, checkpoint=self._next()), size)
         if run.status == "interrupted":
             raise StoppedError(run)
@@ -143,15 +192,20 @@ class Solver:
 
 def _least(level: Resolution) -> float:
     """The least weight of a node that is kept: of panels every one, as their places are read later."""
-    panels = any(isinstance(order, Panels) for order in level.nodes.values())
-    return 0.0 if panels else 1e-3 * level.rtol**2
+    return 0.0 if _has_panels(level) else 1e-3 * level.rtol**2
 
 
-def _padded(array: Array | np.ndarray, least: int = 0, mode: str = "constant") -> Array:
+def _has_panels(level: Resolution) -> bool:
+    return any(isinstance(order, Panels) for order in level.nodes.values())
+
+
+def _padded(
+    array: Array | np.ndarray, least: int = 0, mode: str = "constant", by_modes: bool = False
+) -> Array:
     """Rows up to the next size that is compiled, as copies of the last one or zeros."""
-    size = _PAD
-    while size < max(len(array), least):
-        size *= 2
+    size, wanted = _PAD, max(len(array), least)
+    while size < wanted:
+        size += min(size, _MANY // 4) if by_modes else size
     return jnp.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1), mode=mode)
 
 
