@@ -15,26 +15,29 @@ START = wf.init(PROBLEM).sample(jax.random.key(3), 5)
 RTOL = 1e-7
 
 
-def by_diffrax(solver, t1):
-    """The same flow by diffrax's solve, with the same tolerances."""
+def by_diffrax(solver, t1, dt0):
+    """The same flow by diffrax's solve, with the same tolerances and first step (its own is 0.01 for terms
+    that are wrapped, as those of its solve are)."""
     velocity = lambda t, parts, _: RISK.drift(START.with_parts(parts))
     return diffrax.diffeqsolve(
         diffrax.ODETerm(velocity),
         solver,
         0.0,
         t1,
-        None,
+        dt0,
         START.parts,
         stepsize_controller=diffrax.PIDController(rtol=RTOL, atol=RTOL / 100),
         saveat=diffrax.SaveAt(ts=jnp.array([0.3, t1])),
     )
 
 
-@pytest.mark.parametrize("solver", [diffrax.Tsit5(), diffrax.Bosh3()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("solver", [diffrax.Tsit5(), diffrax.Heun()], ids=["reuses slopes", "does not"])
 def test_steps_and_states_are_those_of_diffrax(solver):
     t1 = 2.0 if isinstance(solver, diffrax.Tsit5) else 0.5
-    run = wf.evolve(wf.GradientFlow(RISK, rtol=RTOL, solver=solver), START, [0.3, t1])
-    theirs = by_diffrax(solver, t1)
+    flow = wf.GradientFlow(RISK, rtol=RTOL, solver=solver)
+    run = wf.evolve(flow, START, [0.3, t1])
+    first, _ = flow.advance(flow.init(START, jax.random.key(0)), t1, 1)
+    theirs = by_diffrax(solver, t1, first.t)
     # diffrax cuts its last step at t1, ours passes it and reads between: the errors of two steps, each of
     # which is held below 1e-7 |θ|
     for i, row in enumerate(run.rows):
