@@ -18,7 +18,9 @@ keep_compiled_programs()  # here, as everything that compiles imports this modul
 # times slower, to run no faster.
 _LEVEL = {"xla_backend_optimization_level": 2}
 # What runs once need not run fast: XLA's older emitters of loops compile in half the time, and use one core.
-_ONCE = _LEVEL | {"xla_cpu_use_fusion_emitters": False}
+# Later versions have the newer ones alone, and refuse the option.
+_OLDER_LOOPS = {"xla_cpu_use_fusion_emitters": False} if jax.__version_info__ < (0, 11) else {}
+_ONCE = _LEVEL | _OLDER_LOOPS
 
 Fn = TypeVar("Fn", bound=Callable)
 
