@@ -34,12 +34,12 @@ class AbstractLoss(eqx.Module):
         """u = −∂ℓ/∂f of every row, of the shape of f."""
         return -jax.grad(lambda f: jnp.sum(self(f, y)))(f)
 
-    def outputs(self, y: Array) -> tuple[bool, int]:
+    def outputs(self, y: Array | jax.ShapeDtypeStruct) -> tuple[bool, int]:
         """Whether the number of outputs that labels y require is exact, and that number (else a lower
         bound)."""
         return True, math.prod(y.shape[1:])
 
-    def check(self, y: Array, outputs: int) -> None:
+    def check(self, y: Array | jax.ShapeDtypeStruct, outputs: int) -> None:
         """Raise if labels y cannot be fitted with this loss by a network with this many outputs."""
         expected = f"(m, {outputs})" if outputs > 1 else "(m,)"
         if y.shape[1:] != ((outputs,) if outputs > 1 else ()):
