@@ -133,8 +133,9 @@ class GradientFlow(AbstractAdaptive):
         return is_finite(carry.state)
 
     def attempted(self, state, now, t1, clip):
-        """A step; before the first one, two evaluations of the velocity find its size: v(y) and, a little
-        ahead, v(y + h₀v). They are steps of size 0, so that the program contains the velocity once."""
+        """A step; before the first one, its size is found from v(y) and, a little ahead, v(y + h₀v). These are
+        two steps of size 0, of as many evaluations as any, so that the program contains the velocity once;
+        they count neither as taken nor as rejected."""
         method, controller, order = self._method(state)
         y, memory = now.value, now.memory
         ready, probing = memory.unknown == READY, memory.unknown == PROBE
@@ -143,7 +144,7 @@ class GradientFlow(AbstractAdaptive):
         size = jnp.where(ready, memory.t_next - now.t, 0.0)
         step = method(self._velocity(state), at, memory.slope, size, state.dtype)
 
-        t_end = jnp.where(ready, memory.t_next, now.t + 1)
+        t_end = jnp.where(ready, memory.t_next, now.t + 1)  # a step of size 0 has no control: any later time
         keep, t, t_next, _, control, _ = controller.adapt_step_size(
             now.t, t_end, y, step.end, None, step.error, order, memory.controller
         )
