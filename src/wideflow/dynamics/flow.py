@@ -134,8 +134,8 @@ class GradientFlow(AbstractAdaptive):
 
     def attempted(self, state, now, t1, clip):
         """A step; before the first one, its size is found from v(y) and, a little ahead, v(y + h₀v). These
-        are two steps of size 0, of as many evaluations as any, so that the program contains the velocity once;
-        they count neither as taken nor as rejected."""
+        are two steps of size 0, of as many evaluations as any, so that the program contains the velocity
+        once; they count neither as taken nor as rejected."""
         method, controller, order = self._method(state)
         y, memory = now.value, now.memory
         ready, probing = memory.unknown == READY, memory.unknown == PROBE
