@@ -17,6 +17,7 @@ from . import signals
 from ._checks import fits, times
 from ._checks import key as check_key
 from ._data import Data
+from ._tracing import jit_once
 from .checkpoint import Checkpoint, Ledger
 from .diagnosis import NOT_FINITE, check_start, observer_message, why, why_not_finite
 from .dynamics.base import AbstractDynamics, Info
@@ -193,7 +194,7 @@ class _Loop:
 
     def one_of(self, state: AbstractState) -> PyTree:
         """The state itself, or the first replica that is still alive."""
-        return state if self.replicas is None else state.replica(int(np.argmax(self.endings.alive)))
+        return state if self.replicas is None else _replica(state, np.argmax(self.endings.alive))
 
     def reach(self, t: float, update: Callable) -> None:
         """Advance to the saved time t and look."""
@@ -331,11 +332,19 @@ def _told(run: Run, request: signals.Request | None) -> Run:
     return run
 
 
+_replica = jit_once(lambda state, r: state.replica(r))
+
+
 def _run_key(key: Array, replicas: int | None) -> Array:
     """The run's own stream; replica r has that of a single run with the key `fold_in(key, r)`."""
     if replicas is None:
         return jax.random.fold_in(key, _STREAM)
-    return jax.vmap(lambda one: jax.random.fold_in(one, _STREAM))(replica_keys(key, replicas))
+    return _run_keys(replica_keys(key, replicas))
+
+
+@jit_once
+def _run_keys(keys: Array) -> Array:
+    return jax.vmap(lambda one: jax.random.fold_in(one, _STREAM))(keys)
 
 
 def _plain(value: object) -> PyTree:

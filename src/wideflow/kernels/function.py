@@ -1,5 +1,6 @@
 """A function f(params, x) of any library, as one of moving parameters, and checks that it has a kernel."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -54,6 +55,15 @@ class Model(eqx.Module):
 def model(f: Callable, params: PyTree, x: Batch) -> Model:
     """f(params, ·) checked on x (m, …): a real output per row and, unless it is traced, no coupling of rows
     and no randomness."""
+    wrapped, few = model_by_shape(f, params, x), jnp.asarray(x[:2])
+    if is_traced(few, wrapped(wrapped.moving, few)):
+        return dataclasses.replace(wrapped, traced=True)
+    _check_rows(wrapped, few)
+    return wrapped
+
+
+def model_by_shape(f: Callable, params: PyTree, x: Batch) -> Model:
+    """f(params, ·), its shapes alone checked on x: for functions whose rows are known not to mix."""
     _hashable(function("f", f))
     moving, fixed = split(params)
     out = eqx.filter_eval_shape(f, eqx.combine(moving, fixed), x)
@@ -66,12 +76,7 @@ def model(f: Callable, params: PyTree, x: Batch) -> Model:
         )
     if not jnp.issubdtype(dtype, jnp.floating):
         raise ValueError(f"f(params, x) must be of a real floating dtype to have a kernel, got {dtype}.")
-    outputs, few = math.prod(shape[1:]), jnp.asarray(x[:2])
-    wrapped = Model(f, moving, fixed, outputs)
-    if is_traced(few, wrapped(moving, few)):
-        return Model(f, moving, fixed, outputs, traced=True)
-    _check_rows(wrapped, few)
-    return wrapped
+    return Model(f, moving, fixed, math.prod(shape[1:]))
 
 
 def _hashable(f: Callable) -> None:

@@ -89,4 +89,4 @@ def _ridges(at: AbstractTrainable, x1: ArrayLike, x2: ArrayLike | None, form: st
     if not traced and any(not np.isfinite(x).all() for x in rows):
         return None
     kernels = ridge_kernels(at, *(jnp.asarray(x) for x in rows))  # type: ignore[arg-type]
-    return kernels if traced or all(bool(jnp.isfinite(K).all()) for K in kernels.values()) else None
+    return kernels if traced or all(np.isfinite(np.asarray(K)).all() for K in kernels.values()) else None

@@ -98,6 +98,9 @@ def derivative(phi: Activation) -> Activation:
 def jumps(phi: Activation) -> bool:
     """Whether φ itself jumps at a kink: the change across it does not shrink with the step."""
 
+    if not phi.kinks:
+        return False
+
     def change(step: float) -> Array:
         width = step * (1 + abs(kinks))
         return abs(phi(kinks + width) - phi(kinks - width))

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from .._checks import count, finite, fits, function, positive
+from .._random import normal
 from .._typing import Abstract, Dimension, TypeIs
 from .gauss import gaussian_rule, sphere_rule
 
@@ -136,7 +137,7 @@ class Gaussian(AbstractLaw):
 
     def sample(self, key, m):
         _finite_dimension(self.d)
-        return self.colour(jax.random.normal(key, (m, self.d))), None
+        return self.colour(normal(key, (m, self.d))), None
 
     def rule(self, order):
         z, weights = gaussian_rule(self.d, affordable(order, self.d, order**self.d))
@@ -171,7 +172,7 @@ class Sphere(AbstractLaw):
 
     def sample(self, key, m):
         _finite_dimension(self.d)
-        z = jax.random.normal(key, (m, self.d))
+        z = normal(key, (m, self.d))
         return z * (math.sqrt(self.d) / jnp.linalg.norm(z, axis=1, keepdims=True)), None
 
     def rule(self, order):
@@ -232,7 +233,7 @@ class Mixture(AbstractLaw):
         _finite_dimension(self.d)
         of_class, of_x = jax.random.split(key)
         which = jax.random.categorical(of_class, jnp.log(self.weights), shape=(m,))
-        z = jax.random.normal(of_x, (m, self.d))
+        z = normal(of_x, (m, self.d))
         x = jnp.zeros_like(z)
         for c, component in enumerate(self.components):
             x = jnp.where((which == c)[:, None], component.colour(z), x)

@@ -233,7 +233,9 @@ class Neuron(AbstractNeuron):
         a, w, b = parts
         heads = a[..., None, :] if self.heads == 1 else a
         rows = [heads, w, None if b is None else b[..., None, :]]
-        return jnp.swapaxes(jnp.concatenate([r for r in rows if r is not None], axis=-2), -1, -2)
+        # by the arrays' own library: on the host nothing is compiled
+        join = w.__array_namespace__().concat
+        return join([row for row in rows if row is not None], axis=-2).swapaxes(-1, -2)
 
     def for_chunks(self, parts):
         return parts if parts.w.shape[0] >= _LONG_ROWS else TallRidge(parts.a, parts.w.T, parts.b)
@@ -291,7 +293,7 @@ class CustomNeuron(AbstractNeuron):
         return theta.swapaxes(-1, -2)
 
     def pack(self, parts):
-        return jnp.swapaxes(parts, -1, -2)
+        return parts.swapaxes(-1, -2)
 
     def features(self, parts, x):
         return jax.vmap(lambda t: jax.vmap(lambda x: self.fn(x, t))(x), in_axes=-1)(parts)

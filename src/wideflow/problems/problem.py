@@ -12,6 +12,7 @@ from jaxtyping import Array
 
 from .._checks import count, is_traced, positive
 from .._checks import key as check_key
+from .._random import normal
 from .._tracing import jit_once
 from .._typing import Dimension, TypeIs
 from .laws import AbstractLaw, Mixture, check_sample_fits, is_dataset
@@ -53,7 +54,7 @@ def _draws(law: AbstractLaw, target: AbstractTarget | None, noise: Any, key: Arr
     x, y = law.sample(key_x, m)
     y = jnp.asarray(y) if target is None else target(x)
     if not (isinstance(noise, float) and noise == 0.0):
-        y = y + noise * jax.random.normal(key_y, y.shape, x.dtype)
+        y = y + noise * normal(key_y, y.shape, x.dtype)
     return uniform(x, y)
 
 

@@ -32,17 +32,18 @@ class Symmetry(eqx.Module):
     k: int = eqx.field(static=True)
     blocks: tuple[float, ...] = eqx.field(static=True)
 
-    def component(self, i: int, w: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    def component(self, i: int, w: Float[Array, "*r n d"]) -> Float[Array, "*r n d"]:
         """The part of the rows of w that lies in block i."""
         assert self.signal is not None
         signal = self.signal.astype(w.dtype)
         return _project(self.spaces[i], w - (w @ signal.T) @ signal)
 
-    def weights(self, w: Float[Array, "n d"]) -> Float[Array, "n k_and_p"]:
+    def weights(self, w: Float[Array, "*r n d"]) -> Float[Array, "*r n k_and_p"]:
         """(s, r): the rows of w along the signal, and their lengths in each block."""
         assert self.signal is not None
-        lengths = [jnp.linalg.norm(self.component(i, w), axis=1) for i in range(len(self.blocks))]
-        return jnp.concatenate([w @ self.signal.astype(w.dtype).T, jnp.stack(lengths, axis=1)], axis=1)
+        xp = w.__array_namespace__()  # of JAX, or on the host of NumPy
+        lengths = [xp.linalg.norm(self.component(i, w), axis=-1) for i in range(len(self.blocks))]
+        return xp.concat([w @ self.signal.astype(w.dtype).T, xp.stack(lengths, axis=-1)], axis=-1)
 
     def rows(self, x: Float[Array, "m d"]) -> Float[Array, "m k_and_p"]:
         """x̄ = (x_S, q), q_i = |x_i|/√d_i: rows of x as a reduced problem has them."""

@@ -45,7 +45,7 @@ class Ridges(AbstractTarget):
 
     def directions(self, d: int, dtype: DTypeLike) -> Float[Array, "k d"]:
         """The rows w_j, the first axis of R^d if none were given."""
-        return jnp.eye(1, d, dtype=dtype) if self.w is None else self.w.astype(dtype)
+        return jnp.asarray(np.eye(1, d, dtype=dtype)) if self.w is None else self.w.astype(dtype)
 
     def __call__(self, x):
         h = x @ self.directions(x.shape[1], x.dtype).T

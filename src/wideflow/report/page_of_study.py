@@ -11,7 +11,7 @@ from ..page.parts import bullets, code, equation, fold, join, paragraph, picture
 from ..page.player import Cloud, player
 from ..references import REFERENCES
 from ..spec.writing import written
-from ..store.folder import write_text
+from ..store.folder import write, write_text
 from ..store.pictures import save
 from ..study.groups import Group, grouped
 from ..study.study import Finished
@@ -44,16 +44,17 @@ def write_report(done: Finished) -> None:
     """Write the figures and report.html of a finished study into its folder."""
     groups = grouped(done.study.cases, done.runs)
     drawn = drawings(Shown(groups, _label(done.study.feature or ""), done.study.cloud or ()))
+    wide = {one.name: svg(one.figure) for one in drawn}
     for one in drawn:
-        for suffix in ("png", "svg"):
-            save(one.figure, done.folder.figures / f"{one.name}.{suffix}")
-    write_text(done.folder.report, page(done, groups, drawn))
+        save(one.figure, done.folder.figures / f"{one.name}.png")
+        write(done.folder.figures / f"{one.name}.svg", wide[one.name])
+    write_text(done.folder.report, page(done, groups, drawn, wide))
 
 
-def page(done: Finished, groups: list[Group], drawn: list[Drawing]) -> str:
-    """The whole HTML file."""
+def page(done: Finished, groups: list[Group], drawn: list[Drawing], wide: dict[str, bytes]) -> str:
+    """The whole HTML file; `wide` are the figures at full breadth."""
     spec, results = done.study.spec, done.results
-    figures = {one.name: _picture(one) for one in drawn}
+    figures = {one.name: _picture(one, wide[one.name]) for one in drawn}
     pick = lambda section: [figures[one.name] for one in drawn if one.section == section]
     others = [name for name in dict.fromkeys(one.section for one in drawn) if name not in _FIRST]
     sections = [
@@ -74,8 +75,7 @@ def page(done: Finished, groups: list[Group], drawn: list[Drawing]) -> str:
     return document(title, shown, lead=" ".join(spec.about.split()), footer=footer)
 
 
-def _picture(one: Drawing) -> Markup:
-    wide = svg(one.figure)
+def _picture(one: Drawing, wide: bytes) -> Markup:
     return picture(wide, one.alt, one.caption, narrow_svg(one.figure))
 
 

@@ -8,6 +8,7 @@ from jaxtyping import Array
 
 from .._checks import count
 from .._checks import key as check_key
+from .._random import normal
 from ..problems.neurons import Ridge
 from ..problems.problem import Problem, is_problem
 from .particles import Particles, is_cloud
@@ -61,7 +62,7 @@ def lift(problem: Problem, particles: Particles, key: Array, copies: int = 1) ->
     k, n = symmetry.k, particles.n * copies
     w = parts.w[:k].T @ symmetry.signal.astype(particles.dtype)
     for i, block_key in enumerate(jax.random.split(check_key("key", key), len(symmetry.blocks))):
-        direction = symmetry.component(i, jax.random.normal(block_key, (n, d), particles.dtype))
+        direction = symmetry.component(i, normal(block_key, (n, d), particles.dtype))
         w = w + parts.w[k + i][:, None] * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
     theta = problem.neuron.pack(Ridge(parts.a, w.T, parts.b))
     weights = jnp.repeat(particles.weights, copies) / copies

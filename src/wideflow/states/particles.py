@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from .._checks import finite, is_traced
 from .._data import Data
+from .._random import normal
 from .._tracing import jit_once
 from .._typing import DType, TypeIs
 from ..problems.neurons import AbstractNeuron
@@ -20,6 +21,12 @@ from .chunks import NEURONS, chunk_rows, chunked, in_blocks, is_wide, map_rows
 from .measure import AbstractMeasure, EntropyEstimate
 from .neighbours import neighbour_entropy
 from .trainable import AbstractTrainable, Tangent
+
+
+def _extended(v: Array, extra: int, mode: str) -> Array:
+    """`v` with `extra` more entries along its last axis, on the host where it is there already."""
+    pad = np.pad if isinstance(v, np.ndarray) else jnp.pad
+    return pad(v, [(0, 0)] * (v.ndim - 1) + [(0, extra)], mode)  # type: ignore[return-value,call-overload]
 
 
 class Particles(AbstractTrainable, AbstractMeasure):
@@ -62,7 +69,8 @@ class Particles(AbstractTrainable, AbstractMeasure):
             )
         if not any(is_traced(v) for v in (theta, weights, alpha)):
             _check_values(theta, weights, alpha)  # under jit or vmap there are no values to check
-        self.parts = jax.tree.map(jnp.asarray, neuron.unpack(theta))
+        unpack = _unpacked if isinstance(theta, jax.Array) else lambda neuron, theta: neuron.unpack(theta)
+        self.parts = jax.tree.map(jnp.asarray, unpack(neuron, theta))
         self.weights = jnp.asarray(weights)
         self.alpha = _repeated(alpha, theta.shape[:-2])
         self.neuron = neuron
@@ -70,7 +78,8 @@ class Particles(AbstractTrainable, AbstractMeasure):
     @property
     def theta(self) -> Float[Array, "*r n D"]:  # type: ignore[override]
         """The particles θ_j, one per row."""
-        return _packed(self.neuron, self.parts)
+        on_host = isinstance(self.weights, np.ndarray)  # where no program is needed
+        return self.neuron.pack(self.parts) if on_host else _packed(self.neuron, self.parts)
 
     @property
     def n(self) -> int:
@@ -110,10 +119,8 @@ class Particles(AbstractTrainable, AbstractMeasure):
         """The same measure with n particles: copies of the last one that weigh 0, so that networks of several
         widths have one shape. They move, as probes do, but affect nothing."""
         extra = n - self.n
-        last = lambda v: jnp.repeat(v[..., -1:], extra, axis=-1)
-        parts = jax.tree.map(lambda v: jnp.concatenate([v, last(v)], axis=-1), self.parts)
-        weights = jnp.concatenate([self.weights, jnp.zeros_like(last(self.weights))], axis=-1)
-        return self._with(parts=parts, weights=weights)
+        parts = jax.tree.map(lambda v: _extended(v, extra, "edge"), self.parts)
+        return self._with(parts=parts, weights=_extended(self.weights, extra, "constant"))
 
     def first(self, n: int) -> "Particles":
         """The first n particles alone, with the weights that they have."""
@@ -132,7 +139,7 @@ class Particles(AbstractTrainable, AbstractMeasure):
 
     def normal(self, key):
         shape = jax.eval_shape(self.neuron.pack, self.parts).shape
-        return self.neuron.unpack(jax.random.normal(key, shape, self.dtype))
+        return self.neuron.unpack(normal(key, shape, self.dtype))
 
     def second_moment(self):
         return AbstractMeasure.second_moment(self)
@@ -211,6 +218,7 @@ def _repeated(alpha: PyTree, shape: tuple[int, ...]) -> Array:
 
 
 _packed = jit_once(lambda neuron, parts: neuron.pack(parts))
+_unpacked = jit_once(lambda neuron, theta: neuron.unpack(theta))
 
 
 def _check_size(D: int, neuron: AbstractNeuron) -> None:  # noqa: N803 (theory's name)
@@ -255,7 +263,8 @@ def _predict(particles: Particles, x: Array) -> Array:
 
 def _fields(rho: Particles) -> Data:
     """θ as it is defined, whatever layout the engine prefers."""
-    return {"theta": rho.theta, "weights": rho.weights, "alpha": rho.alpha, "neuron": rho.neuron}
+    here = jax.device_get(rho)
+    return {"theta": here.theta, "weights": here.weights, "alpha": here.alpha, "neuron": rho.neuron}
 
 
 def _rebuilt(theta: Array, weights: Array, alpha: Array, neuron: AbstractNeuron) -> Particles:

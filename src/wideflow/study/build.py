@@ -5,10 +5,12 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Array
 
 from .._checks import fits
 from .._checks import times as checked_times
@@ -25,6 +27,7 @@ from .cases import Case, cases, check_runs, most_runs
 from .coordinates import Coordinates, coordinates
 from .memory import kept
 from .methods import dynamics
+from .points import KERNEL, TEST, VERDICT, labelled, points
 
 Place = tuple[str | int, ...]
 _LONGEST = 400  # letters of an objection
@@ -37,6 +40,9 @@ class NotBuiltError(ValueError):
     def __init__(self, found: list[tuple[Place, str]]):
         self.found = found
         super().__init__("\n".join(f"{'.'.join(map(str, place))}: {message}" for place, message in found))
+
+
+_ROWS = 256  # points that a verdict is given on
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,21 @@ class Study:
     def state(self, case: Case) -> Any:
         """The network of a case at time 0."""
         return case.state(self.start_of(case), start_spec(self.spec, case.method))
+
+    @cached_property
+    def kernel_points(self) -> Array | None:
+        """The points x that the kernel is watched on."""
+        return points(self.whole, self.spec.observe.kernel, KERNEL)
+
+    @cached_property
+    def test_points(self) -> Array | None:
+        """The points x that f is compared on."""
+        return points(self.whole, self.spec.observe.test, TEST)
+
+    @cached_property
+    def verdict_points(self) -> tuple[Array, Array] | None:
+        """The points (x, y) that a verdict is given on; None in d = ∞."""
+        return labelled(self.whole, _ROWS, VERDICT)
 
     @property
     def cloud(self) -> tuple[str, str] | None:

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from .._checks import nearest
-from .._tracing import jit
 from ..problems.neurons import is_ridge
 from ..problems.problem import Problem
 from ..problems.symmetry import NoSymmetryError, Symmetry
@@ -55,21 +54,23 @@ class Coordinates:
         return all(name in has for name in names)
 
     def columns(self, state: Particles, names: tuple[str, ...]) -> np.ndarray:
-        """(n, len(names)) of the particles in a state; a linearised one is where its parameters are."""
+        """(n, len(names)) of the particles in a state, with its replica axis in front if it has one; a
+        linearised one is where its parameters are."""
         at = particles_of(state)
         known = at.neuron.coordinates(at.D)
         needs_symmetry = self.symmetry is not None and any(name not in known for name in names)
         if needs_symmetry:
             known += tuple(name for name in self.reduced if name[0] in "sr")
-        values = np.asarray(_coordinates(at, self.symmetry if needs_symmetry else None))
-        return np.stack([values[:, known.index(name)] for name in names], axis=1)
+        values = _coordinates(*jax.device_get((at, self.symmetry if needs_symmetry else None)))
+        return np.stack([values[..., known.index(name)] for name in names], axis=-1)
 
 
-@jit
-def _coordinates(particles: Particles, symmetry: Symmetry | None) -> Float[Array, "n all"]:
-    """θ of each particle, and (s, r) beside it where there is a symmetry."""
-    theta = particles.theta
-    return theta if symmetry is None else jnp.hstack([theta, symmetry.weights(particles.parts.w.T)])
+def _coordinates(particles: Particles, symmetry: Symmetry | None) -> Float[np.ndarray, "*r n all"]:
+    """θ of each particle, and (s, r) beside it where there is a symmetry; on the host."""
+    theta = np.asarray(particles.theta)
+    if symmetry is None:
+        return theta
+    return np.concatenate([theta, symmetry.weights(particles.parts.w.swapaxes(-1, -2))], axis=-1)
 
 
 def coordinates(problem: Problem) -> Coordinates | None:

@@ -1,6 +1,8 @@
 """What a study draws of its neurons. Each is fn(t, state) with all that it needs as fields, so that a
 checkpoint can tell one from another."""
 
+import abc
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +15,35 @@ from .coordinates import Coordinates, particles_of
 QUANTILES = 201
 
 
+class AbstractPicture(abc.ABC):
+    """What is drawn of the coordinates and the mass of particles alone."""
+
+    coordinates: Coordinates
+    probes: bool
+
+    @property
+    @abc.abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The names of the coordinates that it needs."""
+
+    @abc.abstractmethod
+    def drawn(self, rows: np.ndarray, mass: np.ndarray) -> np.ndarray:
+        """Of the coordinates (n, columns) and the mass (n,) of particles."""
+
+    def __call__(self, t: float, state: Any) -> np.ndarray:
+        weights = np.asarray(particles_of(state).weights, float)
+        shown = weights == 0 if self.probes else slice(None)  # the probes of a limit weigh nothing
+        return self.drawn(self.coordinates.columns(state, self.columns)[shown], weights[shown])
+
+    def of_replicas(self, state: Any, widths: Sequence[int]) -> list[np.ndarray]:
+        """Of each replica's first particles, `widths` of them: the others only fill it up."""
+        at = particles_of(state)
+        rows, mass = self.coordinates.columns(state, self.columns), np.asarray(at.weights, float)
+        return [self.drawn(rows[r, :n], mass[r, :n]) for r, n in enumerate(widths)]
+
+
 @dataclass(frozen=True)
-class Cloud:
+class Cloud(AbstractPicture):
     """(k, 3): two coordinates and the output weight of k particles that stand for the measure: the first of
     them where all weigh the same (of the probes, if there are some), else those at equal levels of mass."""
 
@@ -24,31 +53,34 @@ class Cloud:
     k: int
     probes: bool = False
 
-    def __call__(self, t: float, state: Any) -> Any:
-        names = (*self.names, *([self.colour] if self.colour else []))
-        shown = _shown(state, self.probes)
-        rows = self.coordinates.columns(state, names)[shown]
-        rows = rows[_representatives(_mass(state, shown), self.k)]
+    @property
+    def columns(self):
+        return (*self.names, *([self.colour] if self.colour else []))
+
+    def drawn(self, rows, mass):
+        rows = rows[_representatives(mass, self.k)]
         return rows if self.colour else np.column_stack([rows, np.zeros(len(rows))])
 
 
 @dataclass(frozen=True)
-class Feature:
+class Feature(AbstractPicture):
     """Quantiles of one coordinate under ρ, QUANTILES of them at equal levels."""
 
     coordinates: Coordinates
     name: str
     probes: bool = False
 
-    def __call__(self, t: float, state: Any) -> Any:
-        shown, levels = _shown(state, self.probes), (np.arange(QUANTILES) + 0.5) / QUANTILES
-        rows = self.coordinates.columns(state, (self.name,))[shown, 0]
-        mass = _mass(state, shown)
+    @property
+    def columns(self):
+        return (self.name,)
+
+    def drawn(self, rows, mass):
+        levels, values = (np.arange(QUANTILES) + 0.5) / QUANTILES, rows[:, 0]
         if np.ptp(mass) == 0:
-            return np.quantile(rows, levels)
-        order = np.argsort(rows)
+            return np.quantile(values, levels)
+        order = np.argsort(values)
         below = (np.cumsum(mass[order]) - mass[order] / 2) / mass.sum()  # the mass left of a point's middle
-        return np.interp(levels, below, rows[order])
+        return np.interp(levels, below, values[order])
 
 
 @dataclass(frozen=True)
@@ -61,16 +93,6 @@ class Marginal:
         axes = [state.index(name) for name in self.names]
         kept = jnp.sum(state.mass, axis=tuple(i for i in range(state.D) if i not in axes))
         return kept if axes == sorted(axes) else kept.T
-
-
-def _shown(state: Any, probes: bool) -> np.ndarray:
-    """Which particles stand for the measure: the probes of a limit, which weigh nothing, else all of them."""
-    weights = np.asarray(particles_of(state).weights)
-    return weights == 0 if probes else np.ones(len(weights), bool)
-
-
-def _mass(state: Any, shown: np.ndarray) -> np.ndarray:
-    return np.asarray(particles_of(state).weights, float)[shown]
 
 
 def _representatives(mass: np.ndarray, k: int) -> np.ndarray:

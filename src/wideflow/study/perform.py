@@ -30,7 +30,7 @@ from ..watch import to_host
 from .build import Study, descended
 from .cases import Case
 from .observers import Cloud, Feature, Marginal, has_probes
-from .points import DIRECTIONS, KERNEL, TEST, in_coordinates_of, points
+from .points import DIRECTIONS, in_coordinates_of
 from .questions import question
 from .regimes import summary
 
@@ -86,11 +86,11 @@ def measured(study: Study, state: Any, case: Case | None = None) -> Observers:
     """What JAX can trace; particles of weight 0 make no difference to it."""
     spec = study.spec.observe
     chosen: dict[str, Any] = {}
-    if (x := points(study.whole, spec.kernel, KERNEL)) is not None:
+    if (x := study.kernel_points) is not None:
         chosen["kernel_movement"] = kernel_movement(state, x)
     if case is None or not case.method.word.relabels:  # else particle j may become another
         chosen["weight_movement"] = weight_movement(state)
-    if (x := points(study.whole, spec.test, TEST)) is not None:
+    if (x := study.test_points) is not None:
         chosen["f"] = Predictions(in_coordinates_of(state, x, study.whole))
     norms: dict[str, Any] = {"second_moment": Value(SecondMoment())}
     if is_measure(state):
@@ -189,7 +189,7 @@ def _looked_at(study: Study, run: Run) -> Run:
         return run
     observe = observers(study, run.states[0])
     neurons = _neurons(study, run.states[0])
-    x = points(study.whole, study.spec.observe.kernel, KERNEL)
+    x = study.kernel_points
     if neurons is not None and x is not None:
         moved = kernel_movement(neurons(run.states[0]), x)
         observe["kernel_movement"] = lambda t, state: moved(t, neurons(state))

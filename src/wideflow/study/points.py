@@ -15,6 +15,9 @@ from ..states.state import AbstractState
 TEST, KERNEL, VERDICT, DIRECTIONS = (2**32 - k for k in (2, 3, 4, 5))
 
 
+_FEWEST = 1024  # draws, as many as cost nothing
+
+
 def points(problem: Problem, m: int, stream: int) -> Array | None:
     """m points of a problem that is not reduced; None for none, and in d = ∞, where there are none."""
     pair = labelled(problem, m, stream)
@@ -29,8 +32,10 @@ def labelled(problem: Problem, m: int, stream: int) -> tuple[Array, Array] | Non
         data = problem.x
         rows = np.unique(np.linspace(0, data.m - 1, min(m, data.m)).astype(int))
         return data.x[rows], data.y[rows]
-    drawn = problem.sample(jax.random.key(stream), m)
-    return drawn.x, drawn.y
+    # Draw i depends on i alone: few lengths are drawn, for few programs, and cut on the host.
+    length = max(_FEWEST, 1 << (m - 1).bit_length())
+    drawn = jax.device_get(problem.fixed_sample(length, jax.random.key(stream)))
+    return jnp.asarray(drawn.x[:m]), jnp.asarray(drawn.y[:m])
 
 
 def in_coordinates_of(state: AbstractState, x: Array, problem: Problem) -> Array:

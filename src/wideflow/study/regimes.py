@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import jax
+
 from ..diagnostics.regimes.report import plain, regime
 from ..run import Run
 from ..verdicts import UNDECIDED
@@ -10,9 +12,6 @@ from ..vocabulary.methods import Moves
 from .build import Study
 from .cases import Case
 from .grouping import replicas_of
-from .points import VERDICT, labelled
-
-_ROWS = 256  # points that a verdict is given on
 
 
 def regimes_of(study: Study, group: Sequence[Case], runs: Sequence[Run]) -> dict[str, Any]:
@@ -24,11 +23,12 @@ def regimes_of(study: Study, group: Sequence[Case], runs: Sequence[Run]) -> dict
         return {first.slug: runs[0].info.get("regime")}
     if first is None or first.linearised or first.method.word.moves is not Moves.NETWORK:
         return {case.slug: None for case in group}
-    starts = replicas_of(study, group)  # all of one width, so that one program serves them
+    starts = jax.device_get(replicas_of(study, group))  # all of one width, so that one program serves them
     seen = {}
     for r, (case, run) in enumerate(zip(group, runs, strict=True)):
         start = starts.replica(r)
-        final = run.final if run.final.n == start.n else run.final.padded(start.n)
+        final = jax.device_get(run.final)
+        final = final if final.n == start.n else final.padded(start.n)
         seen[case.slug] = summary(study, start, final) if run.status == "ok" else None
     return seen
 
@@ -36,10 +36,9 @@ def regimes_of(study: Study, group: Sequence[Case], runs: Sequence[Run]) -> dict
 def summary(study: Study, start: Any, final: Any) -> dict[str, Any] | None:
     """What `wf.regime` finds, as plain data; None in d = ∞ and for states that it does not take, such as
     those in reduced coordinates."""
-    pair = labelled(study.whole, _ROWS, VERDICT)
-    if pair is None:
+    if study.verdict_points is None:
         return None
-    x, y = pair
+    x, y = study.verdict_points
     try:
         report = regime(start, final, x, y=y)
     except ValueError:

@@ -23,6 +23,7 @@ from ..watch import to_host
 from .build import Study
 from .cases import Case
 from .grouping import narrowed, replicas_of
+from .observers import AbstractPicture
 from .perform import EVERY, data_hash, drawn, measured
 
 Observer = Callable[[float, Any], Any]
@@ -55,8 +56,12 @@ class EachReplica:
     sees_all_replicas = True
 
     def __call__(self, t: float, state: Any) -> np.ndarray:
-        here, each = jax.device_get(state), zip(self.observers, self.widths, strict=True)
-        seen = [to_host(fn(t, narrowed(here.replica(r), n))) for r, (fn, n) in enumerate(each)]
+        here, first = jax.device_get(state), self.observers[0]
+        each = enumerate(zip(self.observers, self.widths, strict=True))
+        if isinstance(first, AbstractPicture) and all(fn == first for fn in self.observers):
+            seen = first.of_replicas(here, self.widths)
+        else:
+            seen = [to_host(fn(t, narrowed(here.replica(r), n))) for r, (fn, n) in each]
         shape = tuple(np.max([value.shape for value in seen], axis=0).astype(int))
         return np.stack([_filled(value, shape) for value in seen])
 
@@ -69,7 +74,7 @@ def _as_one(observers: Sequence[Observer], widths: tuple[int, ...]) -> Observer:
 
 
 def _stacked(*leaves: Any) -> Any:
-    return jnp.stack(leaves) if eqx.is_array(leaves[0]) else leaves[0]
+    return np.stack(jax.device_get(leaves)) if eqx.is_array(leaves[0]) else leaves[0]
 
 
 def _filled(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -88,9 +93,10 @@ def perform_together(
     if all(folder.exists(one) for one in paths):
         return [_loaded(one, data) for one in paths]
     replicas, widths = replicas_of(study, cases), tuple(case.width or 0 for case in cases)
-    states = [narrowed(replicas.replica(r), n) for r, n in enumerate(widths)]
+    here = jax.device_get(replicas)  # where slices need no program
+    states = [narrowed(here.replica(r), n) for r, n in enumerate(widths)]
     pictures = [drawn(study, _seen_as(case, one), case) for case, one in zip(cases, states, strict=True)]
-    filled = [replicas.replica(r) for r in range(len(cases))]
+    filled = [here.replica(r) for r in range(len(cases))]
     figures = [measured(study, _seen_as(case, one), case) for case, one in zip(cases, filled, strict=True)]
     own = [one | other for one, other in zip(figures, pictures, strict=True)]
     names = [name for name in own[0] if all(name in fns for fns in own)]
@@ -106,12 +112,19 @@ def perform_together(
     )
     if run.status == "interrupted":
         return [run]
+    run = _on_host(run)
     each = zip(pictures, cases, states, strict=True)
     shapes = [
         {name: np.shape(fn(0.0, _seen_as(case, one))) for name, fn in fns.items()} for fns, case, one in each
     ]
     runs = [_split(run, r, n, shape, data) for r, (n, shape) in enumerate(zip(widths, shapes, strict=True))]
     return _kept(runs, paths, path)
+
+
+def _on_host(run: Run) -> Run:
+    """The run with its states as NumPy arrays, where slices need no program."""
+    rows = tuple(replace(row, state=jax.device_get(row.state)) for row in run.rows)
+    return replace(run, rows=rows, final=jax.device_get(run.final))
 
 
 def _seen_as(case: Case, state: Any) -> Any:

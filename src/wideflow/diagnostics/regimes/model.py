@@ -15,7 +15,7 @@ from ..._data import Data
 from ..._tracing import jit
 from ...kernels.empirical.ntk import empirical_ntk
 from ...kernels.empirical.sites import Structure, hidden, site_kernels, structure
-from ...kernels.function import Batch, Model, model, samples
+from ...kernels.function import Batch, Model, model, model_by_shape, samples
 from ...kernels.parameters import check_finite, rates_of, same_tree, split
 from .plan import Groups, Layer
 from .tiles import Kernels
@@ -93,7 +93,8 @@ class JaxModel(AbstractModel):
         self.m = len(self.x)
         same_tree("params_before", before, "params_after", after)
         _runs(function("f", f), before, self.x, "f(params, x)" if names is None else "The state")
-        self._before = model(f, before, self.x)  # refuses randomness, and rows that depend on each other
+        # A model of others may be random, or mix rows, and is then refused; states do neither.
+        self._before = (model if names is None else model_by_shape)(f, before, self.x)
         check_finite("params_before", before, "Take the weights of the start of training.")
         self._params = before, after
         self._f, self._features, self._kernels = f, features, kernels
