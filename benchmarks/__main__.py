@@ -26,6 +26,8 @@ BENCHMARKS = {
     "grid": "grid",
     "replicas": "replicas",
     "study": "study",
+    "cold": "cold",
+    "programs": "programs",
 }
 OUT = Path("out/bench.json")
 

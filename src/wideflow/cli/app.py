@@ -103,13 +103,21 @@ def presets(
     copy: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Copy its files (spec and data) into a folder.")
     ] = None,
+    warm_up: Annotated[
+        bool,
+        typer.Option(
+            "--warm-up",
+            help="Compile its programs ahead of time, those of all presets without a name, so that a run "
+            "starts at once. It takes as long as the presets do.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
-    """List the presets, print one, or copy one to start from."""
+    """List the presets, print one, copy one to start from, or compile ahead of time."""
     from .presets import presets_command
 
     with refusals_told(BAD_INPUT):
-        presets_command(name, copy, json)
+        presets_command(name, copy, warm_up, json)
 
 
 @app.command()

@@ -7,8 +7,21 @@ from .. import presets
 from .console import answer, as_json, refuse, say, table
 
 
-def presets_command(name: str | None, copy: Path | None, json_too: bool) -> None:
-    """List presets, print one, or copy its files."""
+def presets_command(name: str | None, copy: Path | None, warm_up: bool, json_too: bool) -> None:
+    """List presets, print one, copy its files, or compile its programs."""
+    if name is not None and name not in presets.names():
+        from ..spec.suggestions import nearest
+
+        close = nearest(name, presets.names())
+        hint = f" Did you mean {close!r}?" if close else ""
+        refuse(f"There is no preset {name!r}; there are {', '.join(presets.names())}.{hint}", json_too)
+    if warm_up:
+        from .warm_up import warm_up as compiled
+
+        if copy is not None:
+            refuse("--warm-up and --copy are two things to do: give one of them.", json_too)
+        compiled(presets.names() if name is None else [name], json_too)
+        return
     if name is None:
         rows = [
             (one, tomllib.loads(presets.file(one).read_text(encoding="utf-8"))) for one in presets.names()
@@ -22,12 +35,6 @@ def presets_command(name: str | None, copy: Path | None, json_too: bool) -> None
         say("\nRun one with `wideflow run NAME`, print it with `wideflow presets NAME`,")
         say("copy it to change it with `wideflow presets NAME --copy DIR`.")
         return
-    if name not in presets.names():
-        from ..spec.suggestions import nearest
-
-        close = nearest(name, presets.names())
-        hint = f" Did you mean {close!r}?" if close else ""
-        refuse(f"There is no preset {name!r}; there are {', '.join(presets.names())}.{hint}", json_too)
     if copy is None:
         text = presets.file(name).read_text(encoding="utf-8")
         as_json(tomllib.loads(text)) if json_too else answer(text.rstrip())
