@@ -17,8 +17,6 @@ from ..vocabulary.methods import Moves
 from .build import Study
 from .cases import Case
 
-# Methods whose particles do not meet but in f, and whose steps do not depend on how many there are.
-_PADDED = ("sgd", "gradient_descent", "langevin", "adam")
 _COMPILATION = 2e10  # floating-point operations that take as long as compiling once more
 _SHARE = 0.25  # of the free memory, for the replicas of one program
 
@@ -54,7 +52,7 @@ def _bytes_a_neuron(study: Study) -> float:
 
 def _is_cheaper_padded(study: Study, case: Case, widths: list[int]) -> bool:
     """Whether particles that only fill up take less time than a program of their own would to compile."""
-    if case.method.method not in _PADDED:
+    if not case.method.word.padded:
         return False
     steps = float(study.ts[-1]) / float(case.method.options()["step"])
     rows = getattr(case.method, "batch", None) or 256

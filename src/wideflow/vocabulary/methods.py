@@ -26,7 +26,9 @@ class Method(Word):
     - `deep`: the formula for networks with layers W_l at rates c_l.
     - `noise`: the terms of its formulas that vanish at β = ∞; `cold` what it is called then.
     - `descends`: whether its limit at infinite width is the mean-field limit; `frozen`, whether its kernel is
-      that of the start; `relabels`, whether particle j may become a copy of another."""
+      that of the start; `relabels`, whether particle j may become a copy of another.
+    - `padded`: whether particles of weight 0 change nothing: the others meet in f alone, and steps do not
+      depend on how many there are. Widths then share programs."""
 
     moves: Moves = Moves.NETWORK
     called: str = ""
@@ -36,6 +38,7 @@ class Method(Word):
     descends: bool = False
     frozen: bool = False
     relabels: bool = False
+    padded: bool = False
 
     @property
     def doc(self) -> str:
@@ -96,6 +99,7 @@ METHODS = Vocabulary(
         called="gradient descent",
         deep=r"W_l \leftarrow W_l - \eta \, c_l \nabla_{W_l} R",
         descends=True,
+        padded=True,
     ),
     Method(
         "sgd",
@@ -107,6 +111,7 @@ METHODS = Vocabulary(
         called="stochastic gradient descent",
         deep=r"W_l \leftarrow W_l - \eta \, c_l \nabla_{W_l} \ell(f(x_k), y_k)",
         descends=True,
+        padded=True,
     ),
     Method(
         "langevin",
@@ -139,6 +144,7 @@ METHODS = Vocabulary(
         r"+ \sqrt{2\eta c_l/\beta} \, g",
         noise=(r"+ \sqrt{2\eta/\beta} \, g_j", r"+ \sqrt{2\eta c_l/\beta} \, g"),
         cold="gradient descent with decay (Langevin without noise)",
+        padded=True,
     ),
     Method(
         "adam",
@@ -156,6 +162,7 @@ METHODS = Vocabulary(
         ),
         sources=("kingma2015",),
         called="Adam",
+        padded=True,
     ),
     Method(
         "optax",
