@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from ._shown import shown
 from .dynamics.base import AbstractDynamics
 from .dynamics.replicated import Replicated
 from .functionals.base import AbstractFunctional
@@ -31,7 +32,7 @@ NOT_FINITE = "observers_not_finite"  # in `run.info`: when each observation was 
 def observer_message(name: str, t: float) -> str:
     """What is said of an observation that is NaN."""
     return (
-        f"The observer {name!r} gave NaN at t = {t:.6g}, and maybe later on; the run itself is finite. "
+        f"The observer {shown(name)} gave NaN at t = {t:.6g}, and maybe later on; the run itself is finite. "
         "Look for 0/0, a root or a logarithm in it."
     )
 
@@ -160,8 +161,9 @@ def _activations(scene: Scene) -> Iterator[str]:
         if bad.any():
             at = h[tuple(np.argwhere(bad)[0])]
             yield (
-                f"The activation {phi.name!r} gives {float(phi(at))} at the input {float(at):.6g}. Take one "
-                "that is finite everywhere, or keep it from that input (jnp.clip, jnp.maximum, jnp.where)."
+                f"The activation {shown(phi.name)} gives {float(phi(at))} at the input {float(at):.6g}. Take "
+                "one that is finite everywhere, or keep it from that input (jnp.clip, jnp.maximum, "
+                "jnp.where)."
             )
 
 
@@ -238,7 +240,7 @@ def _bends(scene: Scene) -> Iterator[str]:
         if bad.any():
             where = tuple(np.argwhere(bad)[0])
             yield (
-                f"The derivative of the activation {phi.name!r} is {float(slope[where])} at the input "
+                f"The derivative of the activation {shown(phi.name)} is {float(slope[where])} at the input "
                 f"{float(h[where]):.6g}, although its value is finite. {_SLOPE}"
             )
 

@@ -3,9 +3,11 @@
 import sys
 import time
 
+import jax
 import pytest
 
 import wideflow as wf
+from wideflow._shown import shown
 from wideflow.spec.errors import MOST, SpecError
 from wideflow.spec.reading import LARGEST, read
 
@@ -151,6 +153,47 @@ def test_a_name_that_no_file_can_have(call):
         call("a\0b")
     with pytest.raises(ValueError, match="must be the name of a file or folder, got 3"):
         call(3)
+
+
+LONG = {
+    "letters": "a" * 10**7,
+    "folders": "/".join("a" * 10**6),
+    "elements": ["a"] * 10**6,
+    "digits": -(10**6000),
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+@pytest.mark.parametrize(
+    "call",
+    [
+        wf.Neuron,
+        wf.single_index,
+        wf.Gaussian,
+        wf.load,
+        wf.read_dataset,
+        wf.Checkpoint,
+        wf.Risk,
+        wf.losses.Huber,
+        lambda long: wf.Particles([[1.0, 1.0]], neuron=long),
+        lambda long: wf.Problem(x=wf.Gaussian(2), target=long, neuron=wf.Neuron("erf")),
+        lambda long: wf.evolve(long, None, [0.0]),
+        lambda long: wf.activation("piecewise_linear", knots=long),
+        lambda long: wf.MLP(3, depth=1).sample(jax.random.key(0), 4, long),
+        lambda long: wf.w2(wf.Particles([[1.0, 1.0]], neuron=wf.Neuron("erf")), None, method=long),
+    ],
+)
+def test_what_is_long_is_not_repeated_whole(call, kind):
+    with pytest.raises(ValueError) as caught:
+        call(LONG[kind])
+    assert 10 < len(str(caught.value)) < 800
+
+
+def test_what_is_short_is_shown_as_python_writes_it():
+    for value in ("rellu", 1.5, None, (1, 2), [1.0, "a"], {"b": 1}, -(10**20), b"abc", wf.Neuron("erf")):
+        assert shown(value) == repr(value)
+    assert shown("a" * 1000).startswith("'aaa") and "…" in shown("a" * 1000)
+    assert "'name'" in shown({"name": ["a" * 10**6] * 10**4})
 
 
 def test_a_data_file_that_no_file_can_be():

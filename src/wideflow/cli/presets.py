@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 from .. import presets
+from .._shown import shown
 from .console import answer, as_json, refuse, say, table
 
 
@@ -27,7 +28,7 @@ def presets_command(name: str | None, copy: Path | None, json_too: bool) -> None
 
         close = nearest(name, presets.names())
         hint = f" Did you mean {close!r}?" if close else ""
-        refuse(f"There is no preset {name!r}; there are {', '.join(presets.names())}.{hint}", json_too)
+        refuse(f"There is no preset {shown(name)}; there are {', '.join(presets.names())}.{hint}", json_too)
     if copy is None:
         text = presets.file(name).read_text(encoding="utf-8")
         as_json(tomllib.loads(text)) if json_too else answer(text.rstrip())
