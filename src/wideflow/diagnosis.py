@@ -29,8 +29,24 @@ _AHEAD = tuple(10.0**-k for k in range(8, -1, -1))  # how far along the velocity
 NOT_FINITE = "observers_not_finite"  # in `run.info`: when each observation was NaN for the first time
 
 
+_ADDED = (
+    "what is added to the risk gives NaN there, a penalty with a root or a logarithm perhaps. Take one that "
+    "is finite everywhere, or start where it is."
+)
+_FRESH = (
+    "the target or the network gives NaN at a point that is not among those of the training. Mend the target "
+    "or the activation there."
+)
+# What is observed of every run, and the only cause that a finite risk leaves.
+_OWN = {"energy": _ADDED, "free_energy": _ADDED, "fresh_risk": _FRESH, "fresh_risk_error": _FRESH}
+
+
 def observer_message(name: str, t: float) -> str:
-    """What is said of an observation that is NaN."""
+    """What is said of an observation that is NaN while state and risk are finite."""
+    if name in _OWN:
+        return (
+            f"The {name} is NaN at t = {t:.6g}, and maybe later on, though the risk is finite: {_OWN[name]}"
+        )
     return (
         f"The observer {shown(name)} gave NaN at t = {t:.6g}, and maybe later on; the run itself is finite. "
         "Look for 0/0, a root or a logarithm in it."

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._checks import path as check_path
-from .folder import make, write
+from .folder import SaveError, make, write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,6 +18,9 @@ def save(figure: "Figure", path: str | Path) -> Path:
     path = path if path.suffix else path.with_suffix(".png")
     buffer = io.BytesIO()
     figure.savefig(buffer, format=path.suffix.removeprefix("."))
-    make(path.parent)
-    write(path, buffer.getbuffer())
+    try:
+        make(path.parent)
+        write(path, buffer.getbuffer())
+    except OSError as error:
+        raise SaveError(error.errno, error.strerror, str(path)) from error
     return path
