@@ -66,6 +66,8 @@ def count(name: str, value: Any, *, least: int = 1) -> int:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {shown(value)}.")
+    if value >= 2**63:
+        raise ValueError(f"{name} must be a whole number below 2**63, got {shown(value)}.")
     return int(value)
 
 

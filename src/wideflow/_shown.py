@@ -1,12 +1,14 @@
 """What a message quotes of a value that somebody gave: enough to find it again, never 10⁸ letters of it."""
 
 import math
+import re
 import reprlib
 from typing import Any
 
 _LONGEST = 200  # letters
 _MOST = 20  # elements of a container
 _DIGITS = 40  # of a whole number
+_WORD = re.compile(r"\S{1000,}")  # longer than any name of a file that somebody has
 
 
 class _Short(reprlib.Repr):
@@ -32,7 +34,13 @@ _SHORT = _Short()
 
 def shown(value: Any) -> str:
     """`value` as Python writes it, shortened in the middle where it is long."""
-    text = _SHORT.repr(value)
-    if len(text) <= 2 * _LONGEST:
-        return text
-    return f"{text[:_LONGEST]}…{text[-_LONGEST // 2 :]}"
+    return _cut(_SHORT.repr(value), 2 * _LONGEST)
+
+
+def readable(message: str) -> str:
+    """A message that quotes names as they are, with those shortened that nobody reads to their end."""
+    return _WORD.sub(lambda word: _cut(word[0], 0), message)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:_LONGEST]}…{text[-_LONGEST // 2 :]}"

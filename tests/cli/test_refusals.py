@@ -114,6 +114,21 @@ def test_a_disk_without_room_for_anything(work, tmp_path):
     assert command("run", work / "one.toml", "--out", tmp_path / "run")[0] == 0
 
 
+@pytest.mark.parametrize("long", ["a" * 10**5, "a/" * 50_000], ids=["one name", "many folders"])
+def test_a_place_that_no_file_can_have_is_not_repeated_whole(work, long):
+    for args in (
+        ("run", long),
+        ("run", work / "one.toml", "--out", long),
+        ("presets", "own-data", "--copy", long),
+        ("report", long),
+        ("compare", long),
+        ("compare", work / "done", "--out", long),
+        ("reproduce", "abc-table", "--out", long),
+    ):
+        code, out, error = command(*args)
+        assert (code, out) == (2, "") and 20 < len(error) < 1000, args[0]
+
+
 def test_a_report_without_room_leaves_the_old_one(copy):
     before = contents(copy)
     with largest(3000):

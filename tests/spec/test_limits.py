@@ -189,6 +189,13 @@ def test_what_is_long_is_not_repeated_whole(call, kind):
     assert 10 < len(str(caught.value)) < 800
 
 
+def test_a_count_that_no_machine_can_have():
+    for call in (wf.Gaussian, wf.Sample, lambda n: wf.MLP(3, depth=n)):
+        with pytest.raises(ValueError, match="whole number") as caught:
+            call(10**6000)
+        assert len(str(caught.value)) < 200
+
+
 def test_what_is_short_is_shown_as_python_writes_it():
     for value in ("rellu", 1.5, None, (1, 2), [1.0, "a"], {"b": 1}, -(10**20), b"abc", wf.Neuron("erf")):
         assert shown(value) == repr(value)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from .. import signals
 from .._data import Data
+from .._shown import readable
 
 GOOD, FAILED, BAD_INPUT, DIVERGED, UNSAVED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -126,6 +127,7 @@ def leave(code: int) -> NoReturn:
 
 def refuse(message: str, json_too: bool = False, **more: object) -> NoReturn:
     """Bad input: say what is wrong on standard error (as JSON too, if that was asked for), leave with 2."""
+    message = readable(message)
     print(message, file=sys.stderr, flush=True)
     if json_too:
         as_json({"status": "error", "message": message, **more})
