@@ -178,6 +178,16 @@ def test_an_output_that_is_full(args):
     )
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed(closed, tmp_path):
+    """As under some schedulers: the same files, and none of them with the number of a stream."""
+    start = "import sys; sys.argv[0] = 'wideflow'; from wideflow.cli.app import main; main()"
+    line = f'exec "$0" -c "$1" presets own-data --copy "$2" {closed}'
+    done = subprocess.run(["sh", "-c", line, sys.executable, start, tmp_path], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {p.suffix for p in tmp_path.iterdir()} == {".toml", ".csv"}
+
+
 def test_an_output_that_is_full_after_a_report(copy, monkeypatch):
     with open("/dev/full", "w") as full, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", full)

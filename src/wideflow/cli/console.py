@@ -79,6 +79,18 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(line(row) for row in [list(head), *rows])
 
 
+def reopen_streams() -> None:
+    """Let standard streams that were closed lead nowhere. Else the next files that are opened would get their
+    numbers, and whatever a library says would be written into them."""
+    lowest = os.open(os.devnull, os.O_RDWR)
+    while lowest <= 2:
+        lowest = os.dup(lowest)
+    os.close(lowest)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", closefd=False))
+
+
 _farewell: Data = {"words": "Stopped.", "data": None}
 
 
