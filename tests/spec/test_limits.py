@@ -61,6 +61,11 @@ HUGE = {
         "problem.x.covariance: must be",
     ),
     "a long text": (lambda n: 'title = "' + "a" * n + '"\n' + HEAD + DYNAMICS, 10**6, "title: must be"),
+    "a long name": (
+        lambda n: HEAD + DYNAMICS + f'name = "{"a" * n}"',
+        10**6,
+        "must be text in quotes of at most 200 letters",
+    ),
     "a long key": (lambda n: f"{'a' * n} = 1\n" + HEAD + DYNAMICS, 10**6, "unknown key"),
     "brackets": (lambda n: f"title = {'[' * n}{']' * n}\n" + HEAD + DYNAMICS, 10**5, "nested too deeply"),
     "dots": (lambda n: ".".join("a" * n) + " = 1\n" + HEAD + DYNAMICS, 10**5, "more than 100 parts"),
