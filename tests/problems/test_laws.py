@@ -107,7 +107,7 @@ def test_the_root_of_a_covariance(name):
 
 @pytest.mark.parametrize("name", ["full", "singular", "spread"])
 def test_no_eigenvectors_for_a_root(name, monkeypatch):
-    """They take ten times the work of a Cholesky factor, and minutes where threads share a busy machine."""
+    """They take seven times the work of a Cholesky factor, and half a minute on a busy machine (d = 2000)."""
     monkeypatch.delattr(np.linalg, "eigh")
     assert wf.Gaussian(40, covariances()[name]).d == 40
 
