@@ -93,8 +93,8 @@ def _root(sigma: np.ndarray) -> np.ndarray:
         )
     from scipy.linalg.lapack import dpstrf
 
-    # With pivots, also of a singular Σ. Eigenvectors take seven times the work (d = 2000), and where threads of
-    # BLAS share a busy machine 25 times as long: they wait for each other at every column.
+    # With pivots, also of a singular Σ. Eigenvectors take seven times the work (d = 2000), and where threads
+    # of BLAS share a busy machine 25 times as long: they wait for each other at every column.
     tolerance = len(sigma) * np.finfo(float).eps * np.abs(sigma).max()
     factor, pivots, rank, _ = dpstrf(sigma, lower=1, tol=tolerance)
     factor = np.tril(factor)
