@@ -33,8 +33,13 @@ _SHORT = _Short()
 
 
 def shown(value: Any) -> str:
-    """`value` as Python writes it, shortened in the middle where it is long."""
-    return _cut(_SHORT.repr(value), 2 * _LONGEST)
+    """`value` as Python writes it, shortened in the middle where it is long; its type, if it does not write
+    itself."""
+    try:
+        text = _SHORT.repr(value)
+    except Exception:  # a message about what is wrong must not fail for it
+        text = f"a {type(value).__name__}"
+    return _cut(text, 2 * _LONGEST)
 
 
 def readable(message: str) -> str:

@@ -206,6 +206,7 @@ def test_what_is_short_is_shown_as_python_writes_it():
         assert shown(value) == repr(value)
     assert shown("a" * 1000).startswith("'aaa") and "…" in shown("a" * 1000)
     assert "'name'" in shown({"name": ["a" * 10**6] * 10**4})
+    assert shown(type("list", (), {})()) == "a list"  # looks like one, and has no length
 
 
 def test_a_data_file_that_no_file_can_be():
