@@ -1,6 +1,7 @@
 """Programs are compiled once on a machine, and nothing but time depends on whether they are kept."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -105,6 +106,17 @@ def test_the_oldest_go_when_there_are_too_many(tmp_path, monkeypatch):
         os.utime(own / name, (now - 100 * age, now - 100 * age))
     _compiled.closed(place, own)
     assert {p.name for p in _compiled._programs(place)} == {"new", "middle"}
+
+
+def test_a_full_disk_keeps_no_halves(tmp_path, monkeypatch):
+    place, usage = tmp_path / "here", shutil.disk_usage
+    own = _compiled.opened(place)
+    (own / "f-cache").write_bytes(b"half")  # as far as there was room
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(path)._replace(free=10**6))
+    _compiled.closed(place, own)
+    assert not _compiled._programs(place) and not own.exists()
+    with pytest.raises(OSError, match="No space left"):
+        _compiled.opened(place)
 
 
 def test_what_was_abandoned_is_cleared_away(tmp_path):

@@ -214,6 +214,15 @@ def test_an_observer_that_returns_nan_is_told_once(replicas, tmp_path):
     assert wf.load(run.save(tmp_path)).info["observers_not_finite"] == run.info["observers_not_finite"]
 
 
+def test_a_penalty_that_is_nan_with_a_finite_gradient_is_told():
+    """log θ below 0 is NaN, its derivative 1/θ is not: the run goes on, and no observer is blamed."""
+    risk = on_data()
+    dynamics = descent(risk + 0.01 * wf.Moment(lambda theta: jnp.log(theta[0] - 9.0)))
+    with pytest.warns(UserWarning, match="energy is NaN at t = 0.* what is added to the risk gives NaN"):
+        run = wf.evolve(dynamics, particles(risk), TS, key=KEY)
+    assert run.status == "ok" and "energy is NaN" in run.message and "observer" not in run.message
+
+
 @pytest.mark.parametrize("kind", ["particles", "network", "grid"])
 def test_a_start_that_is_not_finite_is_refused(kind):
     risk = on_data()

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._shown import shown
+
 _LONGEST = 200  # letters of a name that may be misspelt
+_LONGEST_PATH, _LONGEST_PART = 4095, 255  # bytes of a path and of each name in it: Linux takes no more
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -36,7 +39,7 @@ def positive(name: str, value: Any, *, zero: bool = False, infinite: bool = Fals
     real = _real(value)
     right_sign = real >= 0 if zero else real > 0
     if not right_sign or (math.isinf(real) and not infinite):
-        raise ValueError(f"{name} must be {allowed}, got {value!r}.")
+        raise ValueError(f"{name} must be {allowed}, got {shown(value)}.")
     return real
 
 
@@ -46,7 +49,7 @@ def number(name: str, value: Any) -> float:
         return value
     real = _real(value)
     if not math.isfinite(real):
-        raise ValueError(f"{name} must be a finite number, got {value!r}.")
+        raise ValueError(f"{name} must be a finite number, got {shown(value)}.")
     return real
 
 
@@ -62,23 +65,34 @@ def count(name: str, value: Any, *, least: int = 1) -> int:
     """`value` as an int, if it is a whole number >= `least`."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
+        raise ValueError(f"{name} must be a whole number >= {least}, got {shown(value)}.")
+    if value >= 2**63:
+        raise ValueError(f"{name} must be a whole number below 2**63, got {shown(value)}.")
     return int(value)
 
 
 def path(name: str, value: str | os.PathLike[str]) -> Path:
     """`value` as a path, if a file can have that name."""
     if not isinstance(value, str | os.PathLike):
-        raise ValueError(f"{name} must be the name of a file or folder, got {value!r}.")
-    if "\0" in os.fspath(value):
-        raise ValueError(f"{name} must be the name of a file or folder, got {value!r}, which holds a NUL.")
+        raise ValueError(f"{name} must be the name of a file or folder, got {shown(value)}.")
+    if why := _no_path(os.fspath(value)):
+        raise ValueError(f"{name} must be the name of a file or folder, got {shown(value)}, which {why}.")
     return Path(value)
+
+
+def _no_path(text: str) -> str:
+    """Why no file can have this name; empty if one can."""
+    if "\0" in text:
+        return "holds a NUL"
+    if len(text) > _LONGEST_PATH or any(len(os.fsencode(part)) > _LONGEST_PART for part in text.split("/")):
+        return f"is too long: at most {_LONGEST_PART} bytes a name, and {_LONGEST_PATH} in all"
+    return ""
 
 
 def function(name: str, value: object) -> Any:
     """`value`, if it can be called."""
     if not callable(value):
-        raise ValueError(f"{name} must be a JAX function, got {value!r}.")
+        raise ValueError(f"{name} must be a JAX function, got {shown(value)}.")
     return value
 
 
@@ -86,7 +100,7 @@ def key(name: str, value: object) -> Any:
     """`value`, if it is a key of jax.random."""
     dtype = str(getattr(value, "dtype", None))
     if not (dtype.startswith("key<") or dtype == "uint32"):
-        raise ValueError(f"{name} must be a key such as jax.random.key(0), got {value!r}.")
+        raise ValueError(f"{name} must be a key such as jax.random.key(0), got {shown(value)}.")
     return value
 
 

@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import errno
 import hashlib
 import os
 import platform
@@ -14,6 +15,7 @@ from pathlib import Path
 
 SWITCH = "WIDEFLOW_CACHE"  # "off", or the folder to keep them in
 LARGEST = 2**28  # bytes of all that is kept; the oldest programs go first
+_ROOM = 2**26  # bytes that must be free: a disk that is full takes halves of programs
 _ABANDONED = 7 * 24 * 3600.0  # seconds, after which what a killed process left is cleared away
 _OFF = ("off", "0", "no", "false")
 
@@ -57,10 +59,12 @@ def folder() -> Path | None:
 
 def opened(place: Path) -> Path:
     """A folder of this process inside of `place`, with links to the programs that are there. OSError if that
-    is not possible, or if another user could write there: programs are code."""
+    is not possible, there is no room, or another user could write there: programs are code."""
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     if _is_open_to_others(place.stat()):
         raise PermissionError(f"{place} can be written by other users.")
+    if not _has_room(place):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(place))
     own = place / f"process-{os.getpid()}-{time.time_ns()}"
     own.mkdir(mode=0o700)
     for program in _programs(place):
@@ -70,9 +74,10 @@ def opened(place: Path) -> Path:
 
 
 def closed(place: Path, own: Path) -> None:
-    """Add the programs in `own` that are new to those in `place`, and keep these below `LARGEST`."""
+    """Add the programs in `own` that are new to those in `place`, and keep these below `LARGEST`. Where there
+    is no room left none is added: JAX may have written a part of it only."""
     try:
-        for program in _programs(own):
+        for program in _programs(own) if _has_room(place) else ():
             with contextlib.suppress(FileExistsError):
                 os.link(program, place / program.name)
     finally:
@@ -101,6 +106,10 @@ def _closed_by(pid: int, place: Path, own: Path) -> None:
     if os.getpid() == pid:  # not in what was forked from it
         with contextlib.suppress(OSError):
             closed(place, own)
+
+
+def _has_room(place: Path) -> bool:
+    return shutil.disk_usage(place).free >= _ROOM
 
 
 def _is_open_to_others(found: os.stat_result) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 
 import lazy_loader
 
+from ._shown import shown
+
 
 def attach(
     package: str, file: str, namespaces: tuple[str, ...] = ()
@@ -21,7 +23,7 @@ def attach(
             return load(name)
         except AttributeError:
             hint = "" if _is_inner(package, name) else _hint(package, name, names, namespaces)
-            raise AttributeError(f"{package} has no {name!r}.{hint}", name=name, obj=None) from None
+            raise AttributeError(f"{package} has no {shown(name)}.{hint}", name=name, obj=None) from None
 
     return lookup, listed, names
 
@@ -37,5 +39,5 @@ def _hint(package: str, name: str, names: Iterable[str], namespaces: tuple[str, 
     for space in namespaces:
         if name in importlib.import_module(f"{package}.{space}").__all__:
             return f" {short}.{name} is now {short}.{space}.{name}."
-    close = get_close_matches(name, names, 1, 0.5)
+    close = get_close_matches(name[:80], names, 1, 0.5)
     return f" Did you mean {close[0]!r}?" if close else ""

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from ._shown import shown
 from .dynamics.base import AbstractDynamics
 from .dynamics.replicated import Replicated
 from .functionals.base import AbstractFunctional
@@ -28,10 +29,26 @@ _AHEAD = tuple(10.0**-k for k in range(8, -1, -1))  # how far along the velocity
 NOT_FINITE = "observers_not_finite"  # in `run.info`: when each observation was NaN for the first time
 
 
+_ADDED = (
+    "what is added to the risk gives NaN there, a penalty with a root or a logarithm perhaps. Take one that "
+    "is finite everywhere, or start where it is."
+)
+_FRESH = (
+    "the target or the network gives NaN at a point that is not among those of the training. Mend the target "
+    "or the activation there."
+)
+# What is observed of every run, and the only cause that a finite risk leaves.
+_OWN = {"energy": _ADDED, "free_energy": _ADDED, "fresh_risk": _FRESH, "fresh_risk_error": _FRESH}
+
+
 def observer_message(name: str, t: float) -> str:
-    """What is said of an observation that is NaN."""
+    """What is said of an observation that is NaN while state and risk are finite."""
+    if name in _OWN:
+        return (
+            f"The {name} is NaN at t = {t:.6g}, and maybe later on, though the risk is finite: {_OWN[name]}"
+        )
     return (
-        f"The observer {name!r} gave NaN at t = {t:.6g}, and maybe later on; the run itself is finite. "
+        f"The observer {shown(name)} gave NaN at t = {t:.6g}, and maybe later on; the run itself is finite. "
         "Look for 0/0, a root or a logarithm in it."
     )
 
@@ -160,8 +177,9 @@ def _activations(scene: Scene) -> Iterator[str]:
         if bad.any():
             at = h[tuple(np.argwhere(bad)[0])]
             yield (
-                f"The activation {phi.name!r} gives {float(phi(at))} at the input {float(at):.6g}. Take one "
-                "that is finite everywhere, or keep it from that input (jnp.clip, jnp.maximum, jnp.where)."
+                f"The activation {shown(phi.name)} gives {float(phi(at))} at the input {float(at):.6g}. Take "
+                "one that is finite everywhere, or keep it from that input (jnp.clip, jnp.maximum, "
+                "jnp.where)."
             )
 
 
@@ -238,7 +256,7 @@ def _bends(scene: Scene) -> Iterator[str]:
         if bad.any():
             where = tuple(np.argwhere(bad)[0])
             yield (
-                f"The derivative of the activation {phi.name!r} is {float(slope[where])} at the input "
+                f"The derivative of the activation {shown(phi.name)} is {float(slope[where])} at the input "
                 f"{float(h[where]):.6g}, although its value is finite. {_SLOPE}"
             )
 

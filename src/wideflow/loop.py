@@ -17,6 +17,7 @@ from . import signals
 from ._checks import fits, times
 from ._checks import key as check_key
 from ._data import Data
+from ._shown import shown
 from ._tracing import jit_once
 from .checkpoint import Checkpoint, Ledger
 from .diagnosis import NOT_FINITE, check_start, observer_message, why, why_not_finite
@@ -248,8 +249,8 @@ class _Loop:
             first = self.rows[0].observed[name]
             if value.shape != first.shape:
                 raise ValueError(
-                    f"The observer {name!r} returned an array of shape {value.shape} at t = {t:.6g}, but "
-                    f"{first.shape} before; one shape is needed at all times."
+                    f"The observer {shown(name)} returned an array of shape {value.shape} at t = {t:.6g}, "
+                    f"but {first.shape} before; one shape is needed at all times."
                 )
         return observed
 

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, PyTree
 from numpy.typing import ArrayLike
 
 from ._checks import nearest
+from ._shown import shown
 from ._typing import Scalar
 from .functionals.base import AbstractFunctional
 from .functionals.entropy import Entropy
@@ -167,13 +168,13 @@ def observer(name: str, functional: AbstractFunctional, state: AbstractState) ->
     make = _NAMED.get(name)
     if make is None:
         raise ValueError(
-            f"There is no observer {name!r}; by name there are {', '.join(_NAMED)} (the risk is always "
+            f"There is no observer {shown(name)}; by name there are {', '.join(_NAMED)} (the risk is always "
             f"observed). Others are functions of (t, state).{nearest(name, _NAMED)}"
         )
     if name in _FROM_START and getattr(state, "replicas", None) is not None:
         raise ValueError(
-            f"{name!r} compares with the start of a single state, and this one has replicas. Observe it in "
-            "runs of their own, state.replica(r)."
+            f"{shown(name)} compares with the start of a single state, and this one has replicas. Observe it "
+            "in runs of their own, state.replica(r)."
         )
     return make(functional, state)
 

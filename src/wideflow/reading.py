@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from ._data import Data
+from ._shown import shown
 from .endings import Ending, Status
 from .run import FORMAT, Row, Run
 from .store import folder
@@ -109,10 +110,10 @@ def read_record(path: Path, name: str = folder.MANIFEST) -> Data:
     record = folder.read(path, name)
     if record.get("kind") != "run" or record.get("format") != FORMAT:
         raise folder.DamagedError(
-            f"{path / name} holds a {record.get('kind')!r} of format {record.get('format')!r}; "
+            f"{path / name} holds a {shown(record.get('kind'))} of format {shown(record.get('format'))}; "
             f"this version reads runs of format {FORMAT}."
         )
     check_fields(path, record, _FIELDS)
     if record["status"] not in get_args(Status):
-        raise folder.DamagedError(f"{path / name}: the status {record['status']!r} is none.")
+        raise folder.DamagedError(f"{path / name}: the status {shown(record['status'])} is none.")
     return record

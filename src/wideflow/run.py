@@ -9,6 +9,7 @@ from jaxtyping import PyTree
 
 from ._checks import path as check_path
 from ._data import Data
+from ._shown import shown
 from .endings import Ending, Status
 from .references import REFERENCES
 from .states.state import AbstractState
@@ -92,7 +93,7 @@ class Run:
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.keys():
             known = ", ".join(self.keys()) or "no saved time yet"
-            raise KeyError(f"{name!r} was not observed; this run has {known}.")
+            raise KeyError(f"{shown(name)} was not observed; this run has {known}.")
         return np.stack([row.observed[name] for row in self.rows])
 
     def __iter__(self) -> Iterator[str]:

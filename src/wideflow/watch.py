@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
+from ._shown import shown
 from ._tracing import jit, traced
 from .functionals.base import AbstractFunctional
 from .states.state import AbstractState
@@ -73,24 +74,30 @@ def observers_by_name(observe: object) -> dict[str, Observer]:
     """Observers as a dictionary, each checked to be a function of (t, state)."""
     observe = [observe] if callable(observe) else observe
     if isinstance(observe, str) or not isinstance(observe, Iterable):
-        raise ValueError(f"observe must be functions of (t, state) by name, {{'name': fn}}, got {observe!r}.")
+        raise ValueError(
+            f"observe must be functions of (t, state) by name, {{'name': fn}}, got {shown(observe)}."
+        )
     if not isinstance(observe, Mapping):
         listed = [(getattr(fn, "__name__", None), fn) for fn in observe]
         twice = [name for i, (name, _) in enumerate(listed) if name in [n for n, _ in listed[:i]]]
         if twice:
-            raise ValueError(f"Two observers are called {twice[0]!r}; name them: observe={{'name': fn}}.")
+            raise ValueError(
+                f"Two observers are called {shown(twice[0])}; name them: observe={{'name': fn}}."
+            )
         observe = dict(listed)
     for name, fn in observe.items():
         if not callable(fn):
-            raise ValueError(f"observe[{name!r}] must be a function of (t, state), got {fn!r}.")
+            raise ValueError(f"observe[{shown(name)}] must be a function of (t, state), got {shown(fn)}.")
         if not isinstance(name, str):
-            raise ValueError(f"Observers have names: observe={{'name': fn}}; {name!r} is none, for {fn!r}.")
+            raise ValueError(
+                f"Observers have names: observe={{'name': fn}}; {shown(name)} is none, for {shown(fn)}."
+            )
         try:
             inspect.signature(fn).bind(0.0, None)
         except TypeError:
-            raise ValueError(f"observe[{name!r}] must take two arguments, (t, state).") from None
+            raise ValueError(f"observe[{shown(name)}] must take two arguments, (t, state).") from None
         except ValueError:  # a function without a signature, such as one of NumPy's
             pass
         if name in ("risk", "fresh_risk", "fresh_risk_error", "energy", "free_energy"):
-            raise ValueError(f"The name {name!r} is taken; give this observer another one.")
+            raise ValueError(f"The name {shown(name)} is taken; give this observer another one.")
     return dict(observe)

@@ -114,6 +114,21 @@ def test_a_disk_without_room_for_anything(work, tmp_path):
     assert command("run", work / "one.toml", "--out", tmp_path / "run")[0] == 0
 
 
+@pytest.mark.parametrize("long", ["a" * 10**5, "a/" * 50_000], ids=["one name", "many folders"])
+def test_a_place_that_no_file_can_have_is_not_repeated_whole(work, long):
+    for args in (
+        ("run", long),
+        ("run", work / "one.toml", "--out", long),
+        ("presets", "own-data", "--copy", long),
+        ("report", long),
+        ("compare", long),
+        ("compare", work / "done", "--out", long),
+        ("reproduce", "abc-table", "--out", long),
+    ):
+        code, out, error = command(*args)
+        assert (code, out) == (2, "") and 20 < len(error) < 1000, args[0]
+
+
 def test_a_report_without_room_leaves_the_old_one(copy):
     before = contents(copy)
     with largest(3000):
@@ -161,6 +176,16 @@ def test_an_output_that_is_full(args):
         2,
         "Standard output cannot be written or read: No space left on device.\n",
     )
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed(closed, tmp_path):
+    """As under some schedulers: the same files, and none of them with the number of a stream."""
+    start = "import sys; sys.argv[0] = 'wideflow'; from wideflow.cli.app import main; main()"
+    line = f'exec "$0" -c "$1" presets own-data --copy "$2" {closed}'
+    done = subprocess.run(["sh", "-c", line, sys.executable, start, tmp_path], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {p.suffix for p in tmp_path.iterdir()} == {".toml", ".csv"}
 
 
 def test_an_output_that_is_full_after_a_report(copy, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wideflow._shown import shown
 from wideflow.problems.activations import Activation, activation, derivative, jumps, names
 
 examples = settings(derandomize=True, deadline=None, max_examples=60)
@@ -181,7 +182,7 @@ PAIRS = st.tuples(NUMBERS, NUMBERS)
 def test_bad_knots(knots):
     with pytest.raises(ValueError, match="knots must be from 2 to 256 finite pairs") as error:
         activation("piecewise_linear", knots=knots)
-    assert repr(knots) in str(error.value) and "Try knots=" in str(error.value)
+    assert shown(knots) in str(error.value) and "Try knots=" in str(error.value)
 
 
 @pytest.mark.parametrize("slope", [math.nan, math.inf, "steep", None, (1, 2)])

@@ -15,7 +15,7 @@ import jax
 
 import wideflow as wf
 from cli.specs import TINY
-from store.cases import CASES, assert_begins, assert_same_bits
+from store.cases import CASES, OTHERS, assert_begins, assert_same_bits
 from store.children import Children
 from wideflow.store import folder
 
@@ -23,7 +23,7 @@ SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 ROWS = 12  # saved times of a run
 # Two seeds that go together and a third alone, with many times between which they can be stopped.
 SPEC = TINY.replace("count = 3", "count = 21").replace("gradient_descent", "sgd").replace("0.1", "0.02")
-TARGETS = (*CASES, "limit", "command")
+TARGETS = (*CASES, *OTHERS, "limit", "command")
 WEIGHTS = {"command": 2}  # of the kills; `limit` and each of the dynamics have one
 
 

@@ -119,12 +119,14 @@ def rows_of(count):
 
 def test_a_thousand_saves_leave_few_files_and_write_little(tmp_path, monkeypatch):
     """log₂ 1000 < 10 segments; each time is written 10 times at most, so that bytes per save do not grow with
-    their number: those of the second half are at most twice those of the first."""
+    their number: those of the second half are at most twice those of the first. A save writes the same five
+    files, be it the second or the last: new times, final state, carry, the manifest before, the manifest."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # what is counted does not depend on it
-    sizes, put = [], folder.write
+    sizes, written, put = [], [], folder.write
 
     def counted(path, content):
         sizes[-1] += len(content)
+        written[-1] += 1
         put(path, content)
 
     monkeypatch.setattr(folder, "write", counted)
@@ -132,13 +134,18 @@ def test_a_thousand_saves_leave_few_files_and_write_little(tmp_path, monkeypatch
     ledger, rows, files = Ledger(wf.Checkpoint(tmp_path), {}), rows_of(SAVES), []
     for i in range(1, SAVES + 1):
         sizes.append(0)
+        written.append(0)
         ledger.write(wf.Run(rows[:i], start), ())
         files.append(len(ledger.segments))
     assert max(files) <= np.log2(SAVES) + 1
     assert files[-1] == SAVES.bit_count()
     lengths = [length(entry) for entry in ledger.segments]
     assert sum(lengths) == SAVES and all(one >= 2 * other for one, other in pairwise(lengths))
+    assert written == [4] + [5] * (SAVES - 1)
     assert sum(sizes[SAVES // 2 :]) < 2 * sum(sizes[: SAVES // 2])
+    # most saves write a few new times and the list of the segments, of which there are log₂ n at most
+    first, last = (np.median(some) for some in (sizes[10:110], sizes[-100:]))
+    assert last < first * np.log2(SAVES) / np.log2(10)
     assert len(list(tmp_path.iterdir())) <= 2 * (10 + 1 + 3)
     loaded = wf.load(tmp_path)
     assert len(loaded.rows) == SAVES and np.array_equal(

@@ -1,5 +1,8 @@
 """Tables and figures of several runs."""
 
+import errno
+import resource
+
 import jax
 import numpy as np
 import pytest
@@ -91,3 +94,18 @@ def test_a_notebook_shows_replicas():
         assert "over replicas" in shown
     with pytest.raises(ValueError, match=r"\(3,\) or \(3, replicas\), got \(3, 2, 2\)"):
         wf.compare(a=run_of(np.ones((3, 2, 2)))).plot()
+
+
+def test_a_full_disk_leaves_the_old_figure(runs, tmp_path):
+    """The system refuses a file of more than 1000 bytes; the error has the file's name."""
+    comparison, path = wf.compare(**runs), tmp_path / "figure.png"
+    path.write_bytes(b"old")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"File too large: .*figure\.png") as caught:
+            comparison.plot(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.errno == errno.EFBIG
+    assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["figure.png"]

@@ -3,9 +3,11 @@
 import sys
 import time
 
+import jax
 import pytest
 
 import wideflow as wf
+from wideflow._shown import shown
 from wideflow.spec.errors import MOST, SpecError
 from wideflow.spec.reading import LARGEST, read
 
@@ -59,6 +61,11 @@ HUGE = {
         "problem.x.covariance: must be",
     ),
     "a long text": (lambda n: 'title = "' + "a" * n + '"\n' + HEAD + DYNAMICS, 10**6, "title: must be"),
+    "a long name": (
+        lambda n: HEAD + DYNAMICS + f'name = "{"a" * n}"',
+        10**6,
+        "must be text in quotes of at most 200 letters",
+    ),
     "a long key": (lambda n: f"{'a' * n} = 1\n" + HEAD + DYNAMICS, 10**6, "unknown key"),
     "brackets": (lambda n: f"title = {'[' * n}{']' * n}\n" + HEAD + DYNAMICS, 10**5, "nested too deeply"),
     "dots": (lambda n: ".".join("a" * n) + " = 1\n" + HEAD + DYNAMICS, 10**5, "more than 100 parts"),
@@ -151,6 +158,55 @@ def test_a_name_that_no_file_can_have(call):
         call("a\0b")
     with pytest.raises(ValueError, match="must be the name of a file or folder, got 3"):
         call(3)
+
+
+LONG = {
+    "letters": "a" * 10**7,
+    "folders": "/".join("a" * 10**6),
+    "elements": ["a"] * 10**6,
+    "digits": -(10**6000),
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+@pytest.mark.parametrize(
+    "call",
+    [
+        wf.Neuron,
+        wf.single_index,
+        wf.Gaussian,
+        wf.load,
+        wf.read_dataset,
+        wf.Checkpoint,
+        wf.Risk,
+        wf.losses.Huber,
+        lambda long: wf.Particles([[1.0, 1.0]], neuron=long),
+        lambda long: wf.Problem(x=wf.Gaussian(2), target=long, neuron=wf.Neuron("erf")),
+        lambda long: wf.evolve(long, None, [0.0]),
+        lambda long: wf.activation("piecewise_linear", knots=long),
+        lambda long: wf.MLP(3, depth=1).sample(jax.random.key(0), 4, long),
+        lambda long: wf.w2(wf.Particles([[1.0, 1.0]], neuron=wf.Neuron("erf")), None, method=long),
+    ],
+)
+def test_what_is_long_is_not_repeated_whole(call, kind):
+    with pytest.raises(ValueError) as caught:
+        call(LONG[kind])
+    assert 10 < len(str(caught.value)) < 800
+
+
+def test_a_count_that_no_machine_can_have():
+    for call in (wf.Gaussian, wf.Sample, lambda n: wf.MLP(3, depth=n)):
+        with pytest.raises(ValueError, match="whole number") as caught:
+            call(10**6000)
+        assert len(str(caught.value)) < 200
+
+
+def test_what_is_short_is_shown_as_python_writes_it():
+    for value in ("rellu", 1.5, None, (1, 2), [1.0, "a"], {"b": 1}, -(10**20), b"abc", wf.Neuron("erf")):
+        assert shown(value) == repr(value)
+    assert shown("a" * 1000).startswith("'aaa") and "…" in shown("a" * 1000)
+    assert "'name'" in shown({"name": ["a" * 10**6] * 10**4})
+    assert shown(type("list", (), {})()) == "a list"  # looks like one, and has no length
 
 
 def test_a_data_file_that_no_file_can_be():

@@ -33,24 +33,55 @@ def _law() -> wf.Risk:
     return wf.Risk(problem, wf.Sample(16))
 
 
+@cache
+def _line() -> wf.FreeEnergy:
+    """On data in R¹, where neurons (a, w) have a density on a grid."""
+    rng = np.random.default_rng(1)
+    x = wf.Dataset(rng.normal(size=(12, 1)), rng.normal(size=12))
+    return wf.FreeEnergy(wf.Risk(wf.Problem(x=x, neuron=wf.Neuron("tanh"))), beta=20.0, decay=0.1)
+
+
+@cache
+def _deep() -> wf.Risk:
+    rng = np.random.default_rng(0)
+    return wf.Risk(wf.Problem(x=wf.Dataset(rng.normal(size=(24, 2)), rng.normal(size=24))))
+
+
+def _neurons(functional: Any) -> Any:
+    return wf.init(functional.problem, a=0.5).sample(jax.random.key(7), 5)
+
+
+def _replicas(functional: Any) -> Any:
+    return wf.init(functional.problem, a=0.5).sample(jax.random.key(7), 5, replicas=2)
+
+
+def _density(functional: Any) -> Any:
+    return wf.on_grid(wf.init(functional.problem, a=0.5), -4.0, 4.0, cells=16)
+
+
+def _network(functional: Any) -> Any:
+    return wf.MLP(2, depth=2, activation="tanh").sample(jax.random.key(7), 6)
+
+
 @dataclass(frozen=True)
 class Case:
-    """`make()` builds the dynamics; saved times go from 0 to `end`."""
+    """`make()` builds the dynamics, `begin(functional)` the start; saved times go from 0 to `end`."""
 
     name: str
     make: Callable[[], Any]
     end: float
+    begin: Callable[[Any], Any] = _neurons
+    observe: tuple[Callable, ...] = (theta_norm, first)
 
     def call(self, rows: int = 5) -> dict[str, Any]:
         """The arguments of `evolve`."""
         dynamics = _made(self)
-        start = wf.init(dynamics.functional.problem, a=0.5).sample(jax.random.key(7), 5)
         return {
             "dynamics": dynamics,
-            "state": start,
+            "state": self.begin(dynamics.functional),
             "ts": np.linspace(0.0, self.end, rows),
             "key": jax.random.key(3),
-            "observe": [theta_norm, first],
+            "observe": list(self.observe),
         }
 
 
@@ -73,6 +104,21 @@ CASES = {
         Case("Adam", lambda: wf.Adam(_data(), 0.02, batch=2), 1.0),
         Case("Optax", lambda: wf.Optax(_data(), optax.sgd(0.02, momentum=0.9), 0.02), 1.0),
         Case("GradientFlow", lambda: wf.GradientFlow(_data(), rtol=1e-7), 30.0),
+    )
+}
+
+# Other states than neurons, and the dynamics that take longer to compile.
+OTHERS = {
+    case.name: case
+    for case in (
+        Case("WassersteinFisherRao", lambda: wf.WassersteinFisherRao(_data(), 0.02), 1.0),
+        Case("Linearised", lambda: wf.Linearised(wf.SGD(_data(), 0.02, batch=3)), 1.0, observe=()),
+        Case("KernelFlow", lambda: wf.KernelFlow(_deep()), 1.0, _network, ()),
+        Case("Network", lambda: wf.SGD(_deep(), 0.02, batch=3), 1.0, _network, ()),
+        Case("Replicas", lambda: wf.SGD(_data(), 0.02, batch=3), 1.0, _replicas),
+        Case("GridFlow", lambda: wf.GridFlow(_line()), 1.0, _density),
+        Case("JKO", lambda: wf.JKO(_line(), 0.05), 0.6),
+        Case("JKO-grid", lambda: wf.JKO(_line(), 0.05), 0.6, _density),
     )
 }
 

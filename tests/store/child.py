@@ -12,7 +12,7 @@ import sys
 import traceback
 
 import jax
-from cases import CASES, LONG, limit_call
+from cases import CASES, LONG, OTHERS, limit_call
 from killer import Killer
 
 import wideflow as wf
@@ -75,7 +75,7 @@ def make(job: dict) -> None:
 
 
 def make_run(job: dict) -> None:
-    call = (CASES | {"long": LONG})[job["case"]].call(job["rows"])
+    call = (CASES | OTHERS | {"long": LONG})[job["case"]].call(job["rows"])
     if "folder" in job:
         told_rows()
         call["checkpoint"] = wf.Checkpoint(job["folder"], every=job.get("every", 0.0))

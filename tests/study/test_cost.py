@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from study.specs import study
-from wideflow.study.cost import estimates
+from wideflow.study.cost import estimates, memory
 
 METHODS = {
     "gradient_flow": {},
@@ -92,6 +92,16 @@ def test_memory_holds_the_state_and_all_that_is_kept():
     assert batch.bytes > 8 * 10**6 * 4
     sample = work("risk.expectation={way='sample',m=100000}")
     assert sample.bytes > 8 * 10**5 * 4
+
+
+def test_memory_is_counted_over_all_runs():
+    """Two runs hold what one holds, and what the other keeps; bounds from below as above, for 20 seeds by 3
+    scales."""
+    many = {"seeds": 20, "alpha": [1.0, 2.0, 3.0]}
+    fields = ("observe.snapshots=true", "times.count=11")
+    one, listed = memory(costs(*fields, seeds=1)), costs(*fields, **many)
+    assert len(listed) == 60 and memory(listed) >= one + 59 * 11 * 50 * 5 * 8
+    assert memory(costs(*fields)) == one + costs(*fields)[1].kept
 
 
 def test_one_line_a_run():

@@ -191,7 +191,8 @@ def reproduce(
 
 def main() -> None:
     """The entry point of the command."""
-    from .console import leave_when_stopped
+    from .console import leave_when_stopped, reopen_streams
 
+    reopen_streams()
     leave_when_stopped()
     app()

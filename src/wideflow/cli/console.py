@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from .. import signals
 from .._data import Data
+from .._shown import readable
 
 GOOD, FAILED, BAD_INPUT, DIVERGED, UNSAVED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -78,6 +79,18 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(line(row) for row in [list(head), *rows])
 
 
+def reopen_streams() -> None:
+    """Let standard streams that were closed lead nowhere. Else the next files that are opened would get their
+    numbers, and whatever a library says would be written into them."""
+    lowest = os.open(os.devnull, os.O_RDWR)
+    while lowest <= 2:
+        lowest = os.dup(lowest)
+    os.close(lowest)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", closefd=False))
+
+
 _farewell: Data = {"words": "Stopped.", "data": None}
 
 
@@ -126,6 +139,7 @@ def leave(code: int) -> NoReturn:
 
 def refuse(message: str, json_too: bool = False, **more: object) -> NoReturn:
     """Bad input: say what is wrong on standard error (as JSON too, if that was asked for), leave with 2."""
+    message = readable(message)
     print(message, file=sys.stderr, flush=True)
     if json_too:
         as_json({"status": "error", "message": message, **more})

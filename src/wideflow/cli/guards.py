@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 
+from .._shown import readable
 from .console import OutputError, leave
 
 
@@ -40,7 +41,8 @@ def refusals_told(code: int) -> Iterator[None]:
         if isinstance(error, OutputError):
             _let_go(sys.stdout.fileno())
         what = error.filename or "A file"
-        print(f"{what} cannot be written or read: {error.strerror or error}.", file=sys.stderr, flush=True)
+        told = readable(f"{what} cannot be written or read: {error.strerror or error}.")
+        print(told, file=sys.stderr, flush=True)
         leave(code)
 
 

@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 from .. import presets
+from .._shown import shown
 from .console import answer, as_json, refuse, say, table
 
 
@@ -14,7 +15,7 @@ def presets_command(name: str | None, copy: Path | None, warm_up: bool, json_too
 
         close = nearest(name, presets.names())
         hint = f" Did you mean {close!r}?" if close else ""
-        refuse(f"There is no preset {name!r}; there are {', '.join(presets.names())}.{hint}", json_too)
+        refuse(f"There is no preset {shown(name)}; there are {', '.join(presets.names())}.{hint}", json_too)
     if warm_up:
         from .warm_up import warm_up as compiled
 

@@ -61,6 +61,7 @@ def run_command(
 def _run_study(study: Any, place: Any, again: str, json_too: bool) -> Any:
     from ..store.folder import InUseError
     from ..store.retrying import NO_PLACE
+    from ..study.folder import UnsavedError
     from ..study.study import run_study
 
     def told(i: int, total: int, case: Any) -> None:
@@ -76,7 +77,8 @@ def _run_study(study: Any, place: Any, again: str, json_too: bool) -> Any:
     except OSError as error:
         if error.errno in NO_PLACE:
             refuse(f"{error.filename or place.path} cannot be written: {error.strerror or error}.", json_too)
-        unsaved(str(error), place.path, f"Make room, then: {again}", json_too)
+        why = str(error) if isinstance(error, UnsavedError) else f"{place.path}: {error.strerror or error}."
+        unsaved(why, place.path, f"Make room, then: {again}", json_too)
 
 
 def unsaved(why: str, path: Path, cure: str, json_too: bool) -> NoReturn:

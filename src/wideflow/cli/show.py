@@ -20,7 +20,7 @@ def show_command(
         refuse("Give a spec or a preset to show, such as `wideflow show single-neuron`.", json_too)
     study = study_of(source(spec, json_too), changes, seed, json_too)
     from ..spec.writing import written
-    from ..study.cost import estimates
+    from ..study.cost import estimates, memory
     from ..study.perform import in_precision
 
     with in_precision(study.spec):
@@ -34,7 +34,7 @@ def show_command(
         (c.label, _count(c.steps), _operations(c.operations), _time(c.seconds), _size(c.bytes)) for c in costs
     ]
     total = sum(c.seconds for c in costs)
-    rows.append(("all", "", "", _time(total), _size(max(c.bytes for c in costs))))
+    rows.append(("all", "", "", _time(total), _size(memory(costs))))
     lines = table(["run", "steps", "operations", "about", "memory"], rows)
     answer("\n" + "\n".join(f"# {line}" for line in lines.splitlines()))
     say("\nEstimates, to within a factor of three; memory is beside the 0.4 GB of the libraries.")
@@ -47,6 +47,7 @@ def _data(cost: Any) -> Data:
         "operations": cost.operations,
         "seconds": cost.seconds,
         "bytes": cost.bytes,
+        "kept": cost.kept,
     }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import presets
+from .._shown import shown
 from .console import refuse
 
 
@@ -48,7 +49,8 @@ def source(given: str, json_too: bool = False) -> Source:
     close = nearest(given, presets.names())
     hint = f" Did you mean {close!r}?" if close else ""
     refuse(
-        f"There is no file and no preset {given!r}; presets: {', '.join(presets.names())}.{hint}", json_too
+        f"There is no file and no preset {shown(given)}; presets: {', '.join(presets.names())}.{hint}",
+        json_too,
     )
 
 

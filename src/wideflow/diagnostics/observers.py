@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from .._checks import nearest
+from .._shown import shown
 from .._tracing import jit, traced
 from .._typing import Scalar
 from ..functionals.base import AbstractFunctional
@@ -56,7 +57,7 @@ def distance_to(target: object, by: By = "l1") -> DistanceTo:
     β(F(ρ) − F*)."""
     if by not in get_args(By):
         raise ValueError(
-            f"distance_to(by) must be one of {get_args(By)}, got {by!r}.{nearest(by, get_args(By))}"
+            f"distance_to(by) must be one of {get_args(By)}, got {shown(by)}.{nearest(by, get_args(By))}"
         )
     reference = getattr(target, "state", target)
     if not is_measure(reference):

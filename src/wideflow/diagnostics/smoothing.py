@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._checks import finite, nearest, positive
+from .._shown import shown
 from ..states.particles import Particles, is_cloud
 
 
@@ -58,7 +59,7 @@ def _column(state: Particles, coordinate: int | str) -> int:
     if coordinate in names:
         return names.index(str(coordinate))
     hint = nearest(str(coordinate), names)
-    raise ValueError(f"density(coordinate) must be one of {', '.join(names)}, got {coordinate!r}.{hint}")
+    raise ValueError(f"density(coordinate) must be one of {', '.join(names)}, got {shown(coordinate)}.{hint}")
 
 
 def _silverman(values: np.ndarray, mass: np.ndarray) -> float:

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from .._checks import finite, is_traced
+from .._shown import shown
 from ..states.grid import GridDensity, is_grid
 from ..states.measure import AbstractMeasure, is_measure
 
@@ -110,7 +111,9 @@ def _points(name: str, array: ArrayLike, weights: ArrayLike | None) -> Atoms:
 def both(a: Measure, b: Measure, weights: Pair = (None, None)) -> tuple[Atoms, Atoms]:
     """The atoms of two measures on the same space."""
     if not isinstance(weights, tuple | list) or len(weights) != 2:
-        raise ValueError(f"weights must be a pair, those of a and those of b (or None), got {weights!r}.")
+        raise ValueError(
+            f"weights must be a pair, those of a and those of b (or None), got {shown(weights)}."
+        )
     one, two = atoms("a", a, weights[0]), atoms("b", b, weights[1])
     if one.D != two.D:
         raise ValueError(f"a and b must lie in the same space, but a is in R^{one.D} and b in R^{two.D}.")

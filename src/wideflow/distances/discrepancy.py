@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import nearest, positive
+from .._shown import shown
 from .._tracing import jit
 from ..states.chunks import chunk_rows, chunked
 from .atoms import EPS, Atoms, Measure, Pair, both, centred, input_rounding
@@ -64,7 +65,8 @@ def _shares(points: Array, weights: Array | None) -> Array:
 def _known(kernel: str) -> None:
     if kernel not in _KERNELS:
         raise ValueError(
-            f"mmd(kernel) must be one of {', '.join(_KERNELS)}, got {kernel!r}.{nearest(kernel, _KERNELS)}"
+            f"mmd(kernel) must be one of {', '.join(_KERNELS)}, got {shown(kernel)}."
+            f"{nearest(kernel, _KERNELS)}"
         )
 
 

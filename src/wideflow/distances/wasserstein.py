@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._checks import nearest
+from .._shown import shown
 from .atoms import EPS, Atoms, Measure, Pair, both, input_rounding, largest_cost
 from .bures import w2_gaussian
 from .distance import Distance, rooted
@@ -45,14 +46,14 @@ def w2(
     if name not in _METHODS:
         allowed = ", ".join(_METHODS)
         raise ValueError(
-            f"w2(method) must be one of {allowed}, got {method!r}.{nearest(str(name), _METHODS)}"
+            f"w2(method) must be one of {allowed}, got {shown(method)}.{nearest(str(name), _METHODS)}"
         )
     solve = _METHODS[name]
     known = [p.name for p in inspect.signature(solve).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for option in options:
         if option not in known:
             raise ValueError(
-                f'w2(method="{name}") has no option {option!r}; it has {", ".join(known) or "none"}.'
+                f'w2(method="{name}") has no option {shown(option)}; it has {", ".join(known) or "none"}.'
             )
     if name == "sliced" and "key" not in options:
         raise ValueError('w2(method="sliced") draws directions: pass key=jax.random.key(0).')

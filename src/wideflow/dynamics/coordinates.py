@@ -3,6 +3,7 @@
 import numpy as np
 
 from .._checks import nearest
+from .._shown import shown
 from ..problems.neurons import AbstractNeuron
 
 
@@ -11,8 +12,8 @@ def names(value: object) -> tuple[str, ...]:
     values = (value,) if isinstance(value, str) else value
     if not isinstance(values, tuple | list) or not values or not all(isinstance(v, str) for v in values):
         raise ValueError(
-            f'noise_on must be names of coordinates such as ("w",) or ("w1", "b"), got {value!r}. For no '
-            "noise at all set beta=inf."
+            f'noise_on must be names of coordinates such as ("w",) or ("w1", "b"), got {shown(value)}. For '
+            "no noise at all set beta=inf."
         )
     return tuple(values)
 
@@ -30,8 +31,10 @@ def chosen(on: tuple[str, ...], neuron: AbstractNeuron, D: int) -> np.ndarray:  
         if not selected.any():
             listed = ", ".join(known if len(known) < 12 else dict.fromkeys(parts))
             hint = nearest(name, known)
-            raise ValueError(f"noise_on = {name!r} is no coordinate of this neuron; it has {listed}.{hint}")
+            raise ValueError(
+                f"noise_on = {shown(name)} is no coordinate of this neuron; it has {listed}.{hint}"
+            )
         if not trained[selected].all():
-            raise ValueError(f"noise_on = {name!r} is not trained in this neuron: no noise moves it.")
+            raise ValueError(f"noise_on = {shown(name)} is not trained in this neuron: no noise moves it.")
         mask[selected] = 1.0
     return mask

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from .._checks import count, positive
+from .._shown import shown
 from .._tracing import jit_once, traced
 from .._typing import Scalar
 from ..functionals.base import AbstractFunctional
@@ -72,7 +73,7 @@ class GradientFlow(AbstractAdaptive):
         if self.solver is not None and not _is_explicit(self.solver):
             raise ValueError(
                 "GradientFlow(solver) must be an explicit Runge–Kutta method of diffrax with an error "
-                f"estimate, such as diffrax.Dopri8(), got {self.solver!r}."
+                f"estimate, such as diffrax.Dopri8(), got {shown(self.solver)}."
             )
 
     @property

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .._checks import positive
+from .._shown import shown
 from ..functionals.base import AbstractFunctional
 from .batches import batches_for
 from .descent import Descent
@@ -40,7 +41,7 @@ def Optax(  # noqa: N802
     step = positive("step", step)
     ready = hasattr(optimiser, "update") and hasattr(optimiser, "init")
     if not ready and not callable(optimiser):
-        raise ValueError(f"Optax(optimiser) must be such as optax.adam, got {optimiser!r}.")
+        raise ValueError(f"Optax(optimiser) must be such as optax.adam, got {shown(optimiser)}.")
     rule = OptaxRule(optimiser) if ready else OptaxRule(_optimiser(optimiser, step), optimiser)
     batches = batches_for(functional, batch, one_pass)
     return Descent(functional, step, batches, rule, "Optax", ("deepmind2020",))

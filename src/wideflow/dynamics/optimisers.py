@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from .._checks import nearest
+from .._shown import shown
 from ..functionals.base import AbstractFunctional
 from ..vocabulary.optimisers import OPTIMISERS
 from .descent import Descent
@@ -23,7 +24,9 @@ def named(
     """θ ← θ + update(g), g the gradient, by the optimiser of that name (see `wf.Optax` for any other one)."""
     if optimiser not in OPTIMISERS:
         known = ", ".join(OPTIMISERS)
-        raise ValueError(f"Unknown optimiser {optimiser!r}; known: {known}.{nearest(optimiser, OPTIMISERS)}")
+        raise ValueError(
+            f"Unknown optimiser {shown(optimiser)}; known: {known}.{nearest(optimiser, OPTIMISERS)}"
+        )
     return Optax(functional, OPTIMISERS[optimiser].constructor(), step, batch=batch, one_pass=one_pass)
 
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
+from .._shown import shown
 from .._typing import Scalar
 from ..states.particles import Particles
 from ..states.state import AbstractState
@@ -124,7 +125,7 @@ class Noisy(AbstractRule):
         if not is_trainable(state):
             return "moves wf.Particles or a network"
         if self.on is not None and not hasattr(state, "neuron"):
-            return f"with noise_on={self.on!r} moves wf.Particles, whose coordinates have names"
+            return f"with noise_on={shown(self.on)} moves wf.Particles, whose coordinates have names"
         return ""
 
     def init(self, state):

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from .._checks import is_traced, nearest, positive
+from .._shown import shown
 from .._typing import Scalar, TypeIs
 
 Kind = Literal["linear", "geometric", "logarithmic", "power"]
@@ -39,7 +40,7 @@ class Annealing(eqx.Module):
         known = get_args(Kind)
         if self.kind not in known:
             raise ValueError(
-                f"Annealing(kind) must be one of {known}, got {self.kind!r}.{nearest(self.kind, known)}"
+                f"Annealing(kind) must be one of {known}, got {shown(self.kind)}.{nearest(self.kind, known)}"
             )
 
     @property
@@ -69,7 +70,7 @@ def inverse_temperature(beta: object) -> float | Annealing | None:
     if callable(beta) or dataclasses.is_dataclass(beta):
         raise ValueError(
             f"beta must be a number > 0 or inf, or a schedule such as wf.Annealing(start, end, over), got "
-            f"{beta!r}: a function of time cannot be kept with a run."
+            f"{shown(beta)}: a function of time cannot be kept with a run."
         )
     return positive("beta", beta, infinite=True)
 

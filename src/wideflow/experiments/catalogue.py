@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from .._checks import nearest
+from .._shown import shown
 from ..references import REFERENCES
 
 
@@ -205,5 +206,5 @@ def chosen(names: Iterable[str] = ()) -> list[Experiment]:
     for name in names:
         if name not in EXPERIMENTS:
             known = ", ".join(EXPERIMENTS)
-            raise ValueError(f"No experiment {name!r}; known: {known}.{nearest(name, EXPERIMENTS)}")
+            raise ValueError(f"No experiment {shown(name)}; known: {known}.{nearest(name, EXPERIMENTS)}")
     return [EXPERIMENTS[name] for name in names or EXPERIMENTS]

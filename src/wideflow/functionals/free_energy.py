@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from .._checks import is_traced, positive
+from .._shown import shown
 from .._typing import Scalar
 from .base import AbstractFunctional, is_functional
 from .entropy import CoordinateEntropy
@@ -139,7 +140,7 @@ def physics_of(
     elif beta is not None:
         raise ValueError(
             f"{name} got an inverse temperature twice: the functional holds -S/beta already, and beta = "
-            f"{beta!r} beside it. Say it once."
+            f"{shown(beta)} beside it. Say it once."
         )
     else:
         temperature = -1 / entropy
@@ -147,7 +148,7 @@ def physics_of(
         if functional.has_decay():
             raise ValueError(
                 f"{name} got a decay twice: the functional holds wf.SecondMoment() already, and decay = "
-                f"{decay!r} beside it. Say it once."
+                f"{shown(decay)} beside it. Say it once."
             )
         plain = plain + decay * SecondMoment()
     return Physics(plain, None if temperature is None else _inverse_temperature(temperature, schedule))

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from .._shown import shown
 from .._typing import DType, Scalar
 from ..problems.activations import Activation
 from ..problems.dual_quadrature import gauss_mean, quadrature_dual
@@ -40,7 +41,8 @@ def why_not(problem: Problem, numeric: bool = False) -> str | None:
     if neuron.bias or neuron.outputs > 1:
         return "the neuron has a bias or several outputs"
     if not numeric and closed_dual(neuron.activation, neuron.activation) is None:
-        return f"the activation {neuron.activation.name!r} has no dual in closed form (see ClosedForm(order))"
+        name = shown(neuron.activation.name)
+        return f"the activation {name} has no dual in closed form (see ClosedForm(order))"
     if problem.target is not None and not isinstance(problem.target, Ridges):
         return "the target is not a sum of ridge functions"
     if problem.target is not None and problem.target.b is not None:
@@ -91,12 +93,12 @@ class Pairs(eqx.Module):
     def _label_overlap(self, gaussian: Gaussian, label: Any, w: Array) -> Float[Array, " k"]:
         """E[y φ(⟨w_i, x⟩)] under one Gaussian."""
         phi, target = self._phi, self._target
-        white = gaussian.colour(w)
+        white = gaussian.whiten(w)
         q = jnp.sum(white**2, axis=-1)
         if target is None:
             mean = closed_mean(phi) or partial(gauss_mean, phi, order=self.order)
             return _like(label, q) * mean(jnp.zeros_like(q), q)
-        directions = gaussian.colour(target.directions(self.problem.d, w.dtype))
+        directions = gaussian.whiten(target.directions(self.problem.d, w.dtype))
         q_star = jnp.sum(directions**2, axis=-1)
         overlaps = self._dual(target.link, phi, q_star, q[:, None], white @ directions.T)
         return overlaps @ target.a.astype(w.dtype)
@@ -112,7 +114,7 @@ class Pairs(eqx.Module):
         """U(θ_i, θ'_j)."""
         phi, total = self._phi, jnp.zeros((), parts.w.dtype)
         for p, gaussian, _ in self._gaussians():
-            left, right = gaussian.colour(parts.w.T), gaussian.colour(others.w.T)
+            left, right = gaussian.whiten(parts.w.T), gaussian.whiten(others.w.T)
             q1, q2 = jnp.sum(left**2, axis=-1), jnp.sum(right**2, axis=-1)
             total = total + _like(p, q1) * self._dual(phi, phi, q1[:, None], q2, left @ right.T)
         return total if parts.a is None else parts.a[:, None] * total * others.a
@@ -128,7 +130,7 @@ class Pairs(eqx.Module):
             if target is None:
                 total = total + p * label**2
                 continue
-            directions = gaussian.colour(target.directions(self.problem.d, dtype))
+            directions = gaussian.whiten(target.directions(self.problem.d, dtype))
             q, a = jnp.sum(directions**2, axis=-1), target.a.astype(dtype)
             gram = self._dual(target.link, target.link, q[:, None], q, directions @ directions.T)
             total = total + p * (a @ gram @ a)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from .._checks import function
+from .._shown import shown
 from ..problems.neurons import AbstractNeuron, Ridge
 from ..states.measure import is_measure
 from ..states.trainable import half_square
@@ -104,7 +105,7 @@ class PathNorm(AbstractIntegral):
     def q(self, parts, neuron):
         if not isinstance(parts, Ridge):
             raise ValueError(
-                f"PathNorm needs a neuron a φ(⟨w, x⟩ + b), got {neuron!r}; for others use wf.Moment(q)."
+                f"PathNorm needs a neuron a φ(⟨w, x⟩ + b), got {shown(neuron)}; for others use wf.Moment(q)."
             )
         inner = _norm(parts.w) if parts.b is None else _norm(parts.w, parts.b)
         return inner if parts.a is None else _norm(parts.a) * inner

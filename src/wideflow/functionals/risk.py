@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 from numpy.typing import ArrayLike
 
+from .._shown import shown
 from .._typing import DType
 from ..problems.neurons import AbstractNeuron
 from ..problems.nodes import Nodes
@@ -49,12 +50,12 @@ class Risk(AbstractFunctional):
 
     def __init__(self, problem: Problem, expectation: Any = None):
         if not is_problem(problem):
-            raise ValueError(f"Risk(problem) must be a wf.Problem, got {problem!r}.")
+            raise ValueError(f"Risk(problem) must be a wf.Problem, got {shown(problem)}.")
         expectation = Auto() if expectation is None else expectation
         if isinstance(expectation, type) or not hasattr(expectation, "bind"):
             raise ValueError(
                 "Risk(expectation) must be wf.ClosedForm(), wf.Quadrature(order), wf.Sample(m) or "
-                f"wf.Data(), got {expectation!r}."
+                f"wf.Data(), got {shown(expectation)}."
             )
         self.problem = problem
         self.ways = expectation.bind(problem)
@@ -65,16 +66,16 @@ class Risk(AbstractFunctional):
         for way in self.ways:
             if way.handles(state):
                 return way
-        description = f"{state.n} neurons of {state.neuron!r}" if is_cloud(state) else repr(state)
+        description = f"{state.n} neurons of {shown(state.neuron)}" if is_cloud(state) else repr(state)
         raise ValueError(
             f"The {self.ways[0].way} takes at most {expectations.MOST_PAIRED} neurons of the problem's own "
-            f"kind, {self.problem.neuron!r}, got {description}. Use wf.Risk(problem) or "
+            f"kind, {shown(self.problem.neuron)}, got {description}. Use wf.Risk(problem) or "
             "wf.Risk(problem, expectation=wf.Sample(m))."
         )
 
     def _check(self, state: AbstractState) -> None:
         if not callable(state):
-            raise ValueError(f"A state must predict, state(x), such as wf.Particles, got {state!r}.")
+            raise ValueError(f"A state must predict, state(x), such as wf.Particles, got {shown(state)}.")
         if not is_cloud(state):
             self._check_outputs(state)
             return
@@ -133,7 +134,7 @@ class Risk(AbstractFunctional):
 
     def on(self, nodes):
         if not isinstance(nodes, Nodes):
-            raise ValueError(f"Risk.on(nodes) must be wf.types.Nodes(x, y, weights), got {nodes!r}.")
+            raise ValueError(f"Risk.on(nodes) must be wf.types.Nodes(x, y, weights), got {shown(nodes)}.")
         batch = object.__new__(Risk)
         object.__setattr__(batch, "problem", self.problem)
         object.__setattr__(batch, "ways", (OnData(self.problem, nodes),))

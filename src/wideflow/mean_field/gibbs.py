@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array
 
 from .._checks import count, positive
+from .._shown import shown
 from .._tracing import jit, traced
 from ..functionals.base import AbstractFunctional
 from ..functionals.free_energy import FreeEnergy, confining, physics_of
@@ -74,7 +75,7 @@ def gibbs(
     >>> star.status, float(star.state.weights.sum().round(12))
     ('ok', 1.0)"""
     if not isinstance(problem, Problem | AbstractFunctional):
-        raise ValueError(f"gibbs(problem) must be a wf.Problem or wf.Risk(problem), got {problem!r}.")
+        raise ValueError(f"gibbs(problem) must be a wf.Problem or wf.Risk(problem), got {shown(problem)}.")
     problem, beta, decay = _physics(problem, beta, decay)
     if is_cloud(on):
         functional = Risk(problem) if is_problem(problem) else problem
@@ -209,7 +210,7 @@ def _starts(grid: GridDensity, starts: Any) -> list[Array]:
         if wrong or len(starts) < 2:
             raise ValueError(
                 "gibbs(starts) must be a number, or two or more wf.GridDensity on the grid of `on`, of shape "
-                f"{grid.mass.shape}, got {starts!r}."
+                f"{grid.mass.shape}, got {shown(starts)}."
             )
         return [_log(double(s)) for s in starts]
     most = 3 + 2**grid.D

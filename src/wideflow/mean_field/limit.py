@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from .. import signals
 from .._checks import count, positive, times
+from .._shown import shown
 from ..checkpoint import Checkpoint, Ledger
 from ..functionals.base import AbstractFunctional, is_functional
 from ..functionals.penalties import Moment
@@ -89,7 +90,7 @@ def limit(
     probes = count("limit(probes)", probes, least=0)
     if penalty is not None and not is_functional(penalty):
         raise ValueError(
-            f"limit(penalty) must be a functional such as 0.1 * wf.SecondMoment(), got {penalty!r}."
+            f"limit(penalty) must be a functional such as 0.1 * wf.SecondMoment(), got {shown(penalty)}."
         )
     if tol < _LEAST:
         raise ValueError(f"limit(tol) must be {_LEAST:.1e} or more, as a risk is rounded, got {tol:g}.")
@@ -209,8 +210,8 @@ def _coordinates(problem: Problem, start: Law) -> tuple[Problem, Law]:
     """The problem and start in which the limit is computed."""
     if start.neuron.with_order(1) != problem.neuron.with_order(1) or start.D != problem.D:
         raise ValueError(
-            f"limit(start) must be a law of θ in R^{problem.D} for {problem.neuron!r}, got one in "
-            f"R^{start.D} for {start.neuron!r}. Use wf.init(problem), and for a reduced problem "
+            f"limit(start) must be a law of θ in R^{problem.D} for {shown(problem.neuron)}, got one in "
+            f"R^{start.D} for {shown(start.neuron)}. Use wf.init(problem), and for a reduced problem "
             "wf.init(the problem before its reduction).reduced()."
         )
     start = start.on(problem)
@@ -235,8 +236,9 @@ def _seen(run: Run, asked: np.ndarray, observers: Mapping[str, Observer]) -> Run
             changed = [name for name in seen if rows and seen[name].shape != rows[0].observed[name].shape]
             if changed:
                 raise ValueError(
-                    f"The observer {changed[0]!r} returned an array of shape {seen[changed[0]].shape} at t = "
-                    f"{row.t:.6g}, but {rows[0].observed[changed[0]].shape} before; one shape is needed."
+                    f"The observer {shown(changed[0])} returned an array of shape {seen[changed[0]].shape} "
+                    f"at t = {row.t:.6g}, but {rows[0].observed[changed[0]].shape} before; one shape is "
+                    "needed."
                 )
             rows.append(replace(row, observed=row.observed | seen))
     return replace(run, rows=tuple(rows))

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from .._checks import count, positive
 from .._checks import key as check_key
+from .._shown import shown
 from .._tracing import jit, traced
 from ..dynamics.langevin import Langevin
 from ..functionals.base import AbstractFunctional
@@ -47,7 +48,7 @@ def by_langevin(
         raise ValueError(f"gibbs(time) must be {least} steps of {step:g} or more, got {time:g}.")
     number = count("gibbs(starts)", starts, least=2) if isinstance(starts, int) else 0
     if not 2 <= number <= len(_STRETCHED):
-        raise ValueError(f"gibbs(starts) of particles is 2 to {len(_STRETCHED)}, got {starts!r}.")
+        raise ValueError(f"gibbs(starts) of particles is 2 to {len(_STRETCHED)}, got {shown(starts)}.")
     key = jax.random.key(0) if key is None else check_key("gibbs(key)", key)
     dynamics = Langevin(functional, step, beta=beta, decay=decay)
     observer = Rest(traced(confining(functional, beta=beta, decay=decay)), jnp.asarray(beta, particles.dtype))

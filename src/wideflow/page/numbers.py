@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from .._shown import shown
+
 NOTHING = "–"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # Between these powers of ten a number is written out; beyond them its zeros are hard to count.
@@ -21,7 +23,7 @@ def plus_minus(value: object, error: object) -> str:
     """
     value, error = _number(value), _number(error)
     if error < 0:
-        raise ValueError(f"error must be a number >= 0, got {error!r}. Try abs(error).")
+        raise ValueError(f"error must be a number >= 0, got {shown(error)}. Try abs(error).")
     if not math.isfinite(value):
         return NOTHING
     if not math.isfinite(error):

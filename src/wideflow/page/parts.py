@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
+from .._shown import shown
+
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
@@ -59,7 +61,7 @@ def verdict(text: str) -> Markup:
 def link(url: str, text: str = "") -> Markup:
     """A link that is followed only when it is clicked; shown as `text`, or as the address itself."""
     if not url.startswith(("https://", "http://", "#")):
-        raise ValueError(f"url must begin with https://, http:// or #, got {url!r}.")
+        raise ValueError(f"url must begin with https://, http:// or #, got {shown(url)}.")
     return Markup('<a href="{}">{}</a>').format(url, text or url)
 
 
@@ -107,7 +109,7 @@ def table(
             raise ValueError(f"rows[{i}] must have {len(head)} cells as the head has, got {len(row)}.")
     align = _alignment(len(head), cells) if align is None else align
     if len(align) != len(head) or set(align) - set(_ALIGN):
-        raise ValueError(f"align must be {len(head)} letters of l, r and c, got {align!r}.")
+        raise ValueError(f"align must be {len(head)} letters of l, r and c, got {shown(align)}.")
     classes = [_ALIGN[letter] for letter in align]
     top = _row([Markup('<th scope="col" class="{}">{}</th>')] * len(head), classes, head)
     first, other = Markup('<th scope="row" class="{}">{}</th>'), Markup('<td class="{}">{}</td>')
@@ -155,7 +157,7 @@ def _mathml(latex: str) -> "Element":
                 raise ValueError(f"unknown command {node.text}")
     except Exception as error:  # what the converter raises has no common base
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
-        raise ValueError(f"latex must be a formula of LaTeX, got {latex!r} ({reason}).") from None
+        raise ValueError(f"latex must be a formula of LaTeX, got {shown(latex)} ({reason}).") from None
     return root
 
 

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from .. import _checks
 from .._data import Data
+from .._shown import shown
 from .axis import Axis, spanned
 from .numbers import short
 from .palette import ABSENT, Scale, centred, colours
@@ -111,7 +112,7 @@ def _axis(label: str, name: str, range_: tuple[float, float] | None, values: lis
         return spanned(label, values)
     low, high = (_checks.number(name, end) for end in range_)
     if low >= high:
-        raise ValueError(f"{name} must be (low, high) with low < high, got {range_!r}.")
+        raise ValueError(f"{name} must be (low, high) with low < high, got {shown(range_)}.")
     return Axis(label, low, high)
 
 

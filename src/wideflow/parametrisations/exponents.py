@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._checks import nearest
+from .._shown import shown
 
 _POWERS = {"sgd": 2, "adam": 1}
 
@@ -34,7 +35,7 @@ def power(optimiser: Any) -> int:
     brings it a second time, unless its size is divided out."""
     if not isinstance(optimiser, str) or optimiser not in _POWERS:
         hint = nearest(optimiser, _POWERS) if isinstance(optimiser, str) else ""
-        raise ValueError(f"optimiser must be 'sgd' or 'adam', got {optimiser!r}.{hint}")
+        raise ValueError(f"optimiser must be 'sgd' or 'adam', got {shown(optimiser)}.{hint}")
     return _POWERS[optimiser]
 
 

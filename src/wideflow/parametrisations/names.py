@@ -3,6 +3,7 @@
 from typing import Any
 
 from .._checks import count, nearest
+from .._shown import shown
 from .exponents import power
 from .parametrisation import Parametrisation
 
@@ -17,7 +18,7 @@ def named(spec: Any, depth: int, optimiser: str = "sgd") -> Parametrisation:
     if isinstance(spec, Parametrisation):
         if spec.depth != depth:
             raise ValueError(
-                f"The network has {depth} hidden layer(s), but {spec!r} is for {spec.depth}. "
+                f"The network has {depth} hidden layer(s), but {shown(spec)} is for {spec.depth}. "
                 f"It needs {depth + 1} exponents a, b and c."
             )
         return spec
@@ -26,15 +27,16 @@ def named(spec: Any, depth: int, optimiser: str = "sgd") -> Parametrisation:
     if name not in names:
         hint = nearest(name, names) if name else ""
         raise ValueError(
-            f"A parametrisation is a wf.Parametrisation or one of {', '.join(names)}, got {spec!r}.{hint}"
+            f"A parametrisation is a wf.Parametrisation or one of {', '.join(names)}, got {shown(spec)}."
+            f"{hint}"
         )
     if name in ANY_DEPTH:
         return getattr(Parametrisation, name)(depth, optimiser)
     if depth != 1:
         hint = " With more layers it is 'mup'." if name == "mean_field" else ""
-        raise ValueError(f"{name!r} has one hidden layer, but the network has {depth}.{hint}")
+        raise ValueError(f"{shown(name)} has one hidden layer, but the network has {depth}.{hint}")
     if name == "mean_field":
         return Parametrisation.mean_field(optimiser=optimiser)
     if power(optimiser) != 2:
-        raise ValueError(f"{name!r} is defined by its rate for SGD, got optimiser={optimiser!r}.")
+        raise ValueError(f"{shown(name)} is defined by its rate for SGD, got optimiser={shown(optimiser)}.")
     return getattr(Parametrisation, name)()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._checks import count, number
+from .._shown import shown
 from ..store.registry import assembled, recorded
 from .exponents import Exponents, first_step, kernel_exponents, power
 from .regimes import TIE, Regime, classify
@@ -126,7 +127,7 @@ class Parametrisation:
     def equivalent(self, other: "Parametrisation", optimiser: str = "sgd") -> bool:
         """Whether both train the same function: a_l + b_l and 2a_l + c_l (Adam: a_l + c_l) agree."""
         if not isinstance(other, Parametrisation):
-            raise ValueError(f"equivalent(other) needs a Parametrisation, got {other!r}.")
+            raise ValueError(f"equivalent(other) needs a Parametrisation, got {shown(other)}.")
         if other.depth != self.depth:
             return False
         own, theirs = np.array(self._invariants(optimiser)), np.array(other._invariants(optimiser))
@@ -221,7 +222,7 @@ jax.tree_util.register_pytree_node(Parametrisation, lambda p: ((p.a, p.b, p.c), 
 
 def _exponents(name: str, values: ArrayLike) -> tuple[float, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable) or np.ndim(values) == 0:
-        raise ValueError(f"{name} must hold one exponent per layer, such as (0, 0.5), got {values!r}.")
+        raise ValueError(f"{name} must hold one exponent per layer, such as (0, 0.5), got {shown(values)}.")
     # + 0.0 turns −0 into 0, which would print as "-0".
     return tuple(number(f"{name}[{i}]", v) + 0.0 for i, v in enumerate(values))
 
@@ -243,7 +244,7 @@ def _rebuilt(a: Any, b: Any, c: Any, name: str) -> Parametrisation:
         )
     for v in (*a, *b, *c):
         if np.asarray(v).dtype.kind not in "fi" or not np.isfinite(v).all():
-            raise ValueError(f"A parametrisation needs exponents that are numbers, got {v!r}.")
+            raise ValueError(f"A parametrisation needs exponents that are numbers, got {shown(v)}.")
     return assembled(Parametrisation)(a=a, b=b, c=c, name=name)
 
 

@@ -11,6 +11,7 @@ from jax import Array
 
 from .._checks import function, nearest, number
 from .._data import Data
+from .._shown import shown
 from ..store.registry import must_be, recorded
 from ..vocabulary.activations import ACTIVATIONS
 
@@ -59,14 +60,14 @@ def activation(spec: "str | Activation | Function", **options: object) -> Activa
     if options:
         raise ValueError(
             f"Options {sorted(options)} were given, but only an activation named by a string takes "
-            f"options; got {spec!r}. Try a name out of {', '.join(names())}."
+            f"options; got {shown(spec)}. Try a name out of {', '.join(names())}."
         )
     if isinstance(spec, Activation):
         return spec
     if callable(spec):
         return _from_callable(spec)
     raise ValueError(
-        f"An activation is a name, an Activation or a JAX callable; got {spec!r}. "
+        f"An activation is a name, an Activation or a JAX callable; got {shown(spec)}. "
         f"Known names: {', '.join(names())}."
     )
 
@@ -113,7 +114,7 @@ def jumps(phi: Activation) -> bool:
 def _from_name(name: str, options: Data) -> Activation:
     if name not in ACTIVATIONS:
         hint = nearest(name, names())
-        raise ValueError(f"Unknown activation {name!r}.{hint} Known: {', '.join(names())}.")
+        raise ValueError(f"Unknown activation {shown(name)}.{hint} Known: {', '.join(names())}.")
     word = ACTIVATIONS[name]
     word.check("Activation", options)
     return word.constructor()(**options)

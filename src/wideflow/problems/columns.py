@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._shown import shown
 from .table_files import Table
 
 # What spreadsheets and statistics programs write where there is no value.
@@ -38,7 +39,9 @@ def filled(table: Table, name: str, mass: np.ndarray | None, path: Path) -> np.n
     """A column of numbers with its mean (under the weights `mass`) where there is no value."""
     absent = missing_in(table, name)
     if absent.all():
-        raise ValueError(f"{path}: the column {name!r} has no value in any row. Leave it out of `features`.")
+        raise ValueError(
+            f"{path}: the column {shown(name)} has no value in any row. Leave it out of `features`."
+        )
     values = np.empty(len(absent))
     alone = Table({name: table.columns[name]}, table.rows)
     values[~absent] = numbers(path, name, kept(alone, ~absent) if absent.any() else alone)
@@ -53,12 +56,12 @@ def numbers(path: Path, name: str, table: Table) -> np.ndarray:
     column = table.columns[name]
     values = _parsed(path, name, table) if column.dtype.kind == "U" else column
     if values.dtype.kind not in "fiub":
-        raise ValueError(f"{path}: the column {name!r} must hold numbers, got {values.dtype}.")
+        raise ValueError(f"{path}: the column {shown(name)} must hold numbers, got {values.dtype}.")
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
         raise ValueError(
-            f"{path}, row {table.rows[bad[0]]}, column {name!r}: {values[bad[0]]} is not a finite number. "
-            "Leave the row out, or put a number in its place."
+            f"{path}, row {table.rows[bad[0]]}, column {shown(name)}: {values[bad[0]]} is not a finite "
+            "number. Leave the row out, or put a number in its place."
         )
     return values
 
@@ -85,14 +88,15 @@ def _parsed(path: Path, name: str, table: Table) -> np.ndarray:
     values = [_number(text) for text in texts]
     if all(value is None for value in values):
         raise ValueError(
-            f"{path}: the column {name!r} holds text ({quoted(texts)}), not numbers. Leave it out by listing "
-            "the others in `features`, or encode it as numbers, say one column of 0 and 1 for each value."
+            f"{path}: the column {shown(name)} holds text ({quoted(texts)}), not numbers. Leave it out by "
+            "listing the others in `features`, or encode it as numbers, say one column of 0 and 1 for each "
+            "value."
         )
     for i, value in enumerate(values):
         if value is None:
             raise ValueError(
-                f"{path}, row {table.rows[i]}, column {name!r}: {str(texts[i])!r} is not a number, as other "
-                "values of the column are. Correct it, or leave the row out."
+                f"{path}, row {table.rows[i]}, column {shown(name)}: {shown(str(texts[i]))} is not a number, "
+                "as other values of the column are. Correct it, or leave the row out."
             )
     parsed = np.array(values, float)
     whole = all(text.strip().lstrip("+-").isdigit() for text in texts)
@@ -112,11 +116,11 @@ def told_missing(path: Path, table: Table, absent: dict[str, np.ndarray]) -> str
     first = next(name for name, mask in absent.items() if mask[rows[0]])
     counts = {name: int(mask.sum()) for name, mask in absent.items() if mask.any()}
     most = sorted(counts, key=lambda name: -counts[name])[:_SHOWN]
-    where = ", ".join(f"{counts[name]} in {name!r}" for name in most)
+    where = ", ".join(f"{counts[name]} in {shown(name)}" for name in most)
     where += f" and others in {len(counts) - len(most)} more columns" if len(counts) > len(most) else ""
     have = "has a missing value" if len(rows) == 1 else "have missing values"
     return (
         f"{path}: {len(rows)} of {len(table.rows)} rows {have} ({where}; the first in row "
-        f'{table.rows[rows[0]]}, column {first!r}). Set missing = "drop" to leave such rows out, or '
+        f'{table.rows[rows[0]]}, column {shown(first)}). Set missing = "drop" to leave such rows out, or '
         'missing = "mean" to fill features with the mean of their column.'
     )

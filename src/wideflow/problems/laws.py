@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from .._checks import count, finite, fits, function, positive
 from .._random import normal
+from .._shown import shown
 from .._typing import Abstract, Dimension, TypeIs
 from .gauss import gaussian_rule, sphere_rule
 
@@ -81,6 +82,42 @@ def _finite_dimension(d: int) -> None:
         )
 
 
+def _root(sigma: np.ndarray) -> np.ndarray:
+    """R with Σ = RRᵀ; of numbers on a diagonal, their roots."""
+    if sigma.ndim < 2:
+        return np.sqrt(_not_negative(sigma))
+    if not np.allclose(sigma, sigma.T, rtol=1e-6, atol=1e-12):
+        gap = np.abs(sigma - sigma.T).max()
+        raise ValueError(
+            f"Gaussian(covariance) must be symmetric, got entries that differ by {gap:.3g} "
+            "from their mirror images. Try (C + C.T) / 2."
+        )
+    from scipy.linalg.lapack import dpstrf
+
+    # With pivots, also of a singular Σ. Eigenvectors take seven times the work (d = 2000), and where threads
+    # of BLAS share a busy machine 25 times as long: they wait for each other at every column.
+    tolerance = len(sigma) * np.finfo(float).eps * np.abs(sigma).max()
+    factor, pivots, rank, _ = dpstrf(sigma, lower=1, tol=tolerance)
+    factor = np.tril(factor)
+    factor[:, rank:] = 0.0
+    root = np.empty_like(factor)
+    root[np.ix_(pivots - 1, pivots - 1)] = factor
+    if rank and np.abs(root @ root.T - sigma).max() <= 1e3 * tolerance:
+        return root
+    values, vectors = np.linalg.eigh(sigma)  # rounding has left a small negative one, or it is no covariance
+    return (vectors * np.sqrt(_not_negative(values))) @ vectors.T
+
+
+def _not_negative(values: np.ndarray) -> np.ndarray:
+    """Eigenvalues of a covariance, with what rounding has left below 0 taken for 0."""
+    if values.min() < -1e-6 * max(values.max(), 0.0) or values.max() <= 0:
+        raise ValueError(
+            f"Gaussian(covariance) must be positive semi-definite and not 0; its smallest "
+            f"eigenvalue is {values.min():.3g}."
+        )
+    return np.maximum(values, 0.0)
+
+
 class Gaussian(AbstractLaw):
     """x ~ N(0, Σ); Σ = I by default, else `covariance`: one number (Σ = number · I), (d,) (a diagonal)
     or (d, d). d = inf is legal where only the symmetry of x is used (`problem.reduced()`).
@@ -89,7 +126,7 @@ class Gaussian(AbstractLaw):
     3"""
 
     d: Dimension = eqx.field(static=True)
-    root: Array | None = eqx.field(default=None)  # Σ^½ (d, d), or its diagonal (d,) or ()
+    root: Array | None = eqx.field(default=None)  # R with Σ = RRᵀ, (d, d), or its diagonal (d,) or ()
 
     def __init__(self, d: float, covariance: ArrayLike | None = None):
         self.d = d = _dimension("Gaussian(d)", d)
@@ -102,34 +139,25 @@ class Gaussian(AbstractLaw):
                 f"Gaussian(covariance) must be one number or have shape ({d},) or ({d}, {d}), got "
                 f"{sigma.shape}."
             )
-        if sigma.ndim < 2:
-            values, vectors = sigma, None
-        else:
-            if not np.allclose(sigma, sigma.T, rtol=1e-6, atol=1e-12):
-                gap = np.abs(sigma - sigma.T).max()
-                raise ValueError(
-                    f"Gaussian(covariance) must be symmetric, got entries that differ by {gap:.3g} "
-                    "from their mirror images. Try (C + C.T) / 2."
-                )
-            values, vectors = np.linalg.eigh(sigma)
-        if values.min() < -1e-6 * max(values.max(), 0.0) or values.max() <= 0:
-            raise ValueError(
-                f"Gaussian(covariance) must be positive semi-definite and not 0; its smallest "
-                f"eigenvalue is {values.min():.3g}."
-            )
-        scale = np.sqrt(np.maximum(values, 0.0))
-        self.root = _cast(scale if vectors is None else (vectors * scale) @ vectors.T)
+        self.root = _cast(_root(sigma))
 
     @property
     def labelled(self):
         return False
 
     def colour(self, z: Array) -> Array:
-        """Σ^½ z for the rows of z: white noise to this law, and weights w to Σ^½ w."""
+        """R z for the rows of z: white noise to this law."""
         if self.root is None:
             return z
         root = self.root.astype(z.dtype)
-        return z * root if root.ndim < 2 else z @ root
+        return z * root if root.ndim < 2 else z @ root.T
+
+    def whiten(self, w: Array) -> Array:
+        """Rᵀ w for the rows of w: ⟨w, x⟩ = ⟨Rᵀw, z⟩ with white z."""
+        if self.root is None:
+            return w
+        root = self.root.astype(w.dtype)
+        return w * root if root.ndim < 2 else w @ root
 
     def at(self, d: int) -> "Gaussian":
         """The same law in another dimension, for Σ = number · I."""
@@ -201,7 +229,8 @@ class Mixture(AbstractLaw):
         listed = isinstance(components, list | tuple)
         if not listed or not components or not all(isinstance(c, Gaussian) for c in components):
             raise ValueError(
-                f"Mixture(components) must be a list of one or more wf.Gaussian laws, got {components!r}."
+                f"Mixture(components) must be a list of one or more wf.Gaussian laws, got "
+                f"{shown(components)}."
             )
         components = tuple(components)
         if len({c.d for c in components}) > 1:

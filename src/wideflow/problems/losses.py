@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import nearest, positive
+from .._shown import shown
 from ..vocabulary.losses import LOSSES
 
 
@@ -128,7 +129,7 @@ class SoftmaxCrossEntropy(AbstractLoss):
 def loss_named(name: str, **options: object) -> AbstractLoss:
     """The loss of this name in `vocabulary.losses`, with its options."""
     if name not in LOSSES:
-        raise ValueError(f"Unknown loss {name!r}; known: {', '.join(LOSSES)}.{nearest(name, LOSSES)}")
+        raise ValueError(f"Unknown loss {shown(name)}; known: {', '.join(LOSSES)}.{nearest(name, LOSSES)}")
     word = LOSSES[name]
     word.check("Loss", options)
     return word.constructor()(**options)

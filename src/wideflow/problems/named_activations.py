@@ -11,12 +11,13 @@ import numpy as np
 from jax import Array
 
 from .._checks import count
+from .._shown import shown
 from .activations import Activation, Function
 
 # The highest degree of a Hermite polynomial: its recursion is compiled step by step.
 _HIGHEST = 100
 # Knots of a piecewise linear function, each of which is compiled too; and letters that an error quotes.
-_MOST_KNOTS, _QUOTED = 256, 4000
+_MOST_KNOTS = 256
 
 
 def relu() -> Activation:
@@ -112,7 +113,7 @@ def _hermite_fn(degree: int) -> Function:
 def piecewise_linear(knots: object) -> Activation:
     try:
         points = np.asarray(knots, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         points = np.zeros(0)
     well_formed = points.ndim == 2 and points.shape[1] == 2 and 2 <= len(points) <= _MOST_KNOTS
     if not (well_formed and np.isfinite(points).all() and (np.diff(points[:, 0]) > 0).all()):
@@ -137,5 +138,4 @@ def _ramps_fn(knots: tuple[tuple[float, float], ...]) -> Function:
 
 
 def _bad_option(name: str, option: str, value: object, allowed: str, example: str) -> ValueError:
-    shown = repr(value) if len(repr(value)) <= _QUOTED else f"{repr(value)[:_QUOTED]} …"
-    return ValueError(f"Activation {name!r}: {option} must be {allowed}; got {shown}. Try {example}.")
+    return ValueError(f"Activation {name!r}: {option} must be {allowed}; got {shown(value)}. Try {example}.")

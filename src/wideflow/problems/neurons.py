@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from .._checks import count, function, nearest
+from .._shown import shown
 from .._typing import Abstract, TypeIs
 from ..store.registry import recorded
 from .activations import Activation, activation
@@ -200,11 +201,12 @@ class Neuron(AbstractNeuron):
     def __check_init__(self):
         count("Neuron(outputs)", self.outputs)
         if not isinstance(self.bias, bool):
-            raise ValueError(f"Neuron(bias) must be True or False, got {self.bias!r}.")
+            raise ValueError(f"Neuron(bias) must be True or False, got {shown(self.bias)}.")
         if self.output not in get_args(Output):
             known = get_args(Output)
             raise ValueError(
-                f"Neuron(output) must be one of {known}, got {self.output!r}.{nearest(self.output, known)}"
+                f"Neuron(output) must be one of {known}, got {shown(self.output)}."
+                f"{nearest(self.output, known)}"
             )
         if self.output == "unit" and self.outputs > 1:
             raise ValueError(

@@ -13,6 +13,7 @@ from jaxtyping import Array
 from .._checks import count, is_traced, positive
 from .._checks import key as check_key
 from .._random import normal
+from .._shown import shown
 from .._tracing import jit_once
 from .._typing import Dimension, TypeIs
 from .laws import AbstractLaw, Mixture, check_sample_fits, is_dataset
@@ -94,7 +95,9 @@ class Problem(eqx.Module):
         self._check_kinds()
         self.neuron = self._outputs(outputs) if neuron is None else neuron
         if not isinstance(self.neuron, AbstractNeuron):
-            raise ValueError(f'Problem(neuron) must be a neuron such as wf.Neuron("erf"), got {neuron!r}.')
+            raise ValueError(
+                f'Problem(neuron) must be a neuron such as wf.Neuron("erf"), got {shown(neuron)}.'
+            )
         if neuron is not None and outputs is not None and outputs != neuron.outputs:
             raise ValueError(
                 f"Problem(outputs) must be that of the neuron, {neuron.outputs}, or left out; got {outputs}."
@@ -113,7 +116,7 @@ class Problem(eqx.Module):
         ):
             value = getattr(self, name)
             if not isinstance(value, kind):
-                raise ValueError(f"Problem({name}) must be such as {example}, got {value!r}.")
+                raise ValueError(f"Problem({name}) must be such as {example}, got {shown(value)}.")
         if self.target is None and not self.x.labelled:
             raise ValueError(
                 f"Problem(target) must be given, such as target=wf.single_index('erf'), because "
@@ -122,10 +125,12 @@ class Problem(eqx.Module):
         if self.target is not None and self.x.labelled:
             raise ValueError(
                 f"Problem(target) must be left out, because {type(self.x).__name__} brings its own "
-                f"labels; got {self.target!r}."
+                f"labels; got {shown(self.target)}."
             )
         if self.target is not None and not isinstance(self.target, AbstractTarget):
-            raise ValueError(f"Problem(target) must be a target or a function of one x, got {self.target!r}.")
+            raise ValueError(
+                f"Problem(target) must be a target or a function of one x, got {shown(self.target)}."
+            )
         if math.isinf(self.d):
             return
         if self.target is not None:
@@ -173,7 +178,7 @@ class Problem(eqx.Module):
         if directions is not None:
             raise ValueError(
                 "Problem(target) must leave its directions out for d = inf, where they are the first axes; "
-                f"got {target!r}."
+                f"got {shown(target)}."
             )
         few = max(8, target.k if isinstance(target, MultiIndex) else 0)
         law: Any = self.x

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from .._shown import shown
 from .laws import AbstractLaw, Gaussian, Mixture, Sphere, _cast
 from .neurons import AbstractNeuron, is_ridge
 from .radial import RadialGaussian, RadialSphere
@@ -62,7 +63,7 @@ def find(law: AbstractLaw, target: AbstractTarget | None, neuron: AbstractNeuron
     if isinstance(law, RadialGaussian | RadialSphere):
         raise NoSymmetryError("The problem is a reduced one already; pass the problem that it was made from.")
     if not is_ridge(neuron):
-        raise NoSymmetryError(f"A reduction needs neurons a φ(⟨w, x⟩ + b), got {neuron!r}.")
+        raise NoSymmetryError(f"A reduction needs neurons a φ(⟨w, x⟩ + b), got {shown(neuron)}.")
     if not isinstance(law, Gaussian | Sphere | Mixture):
         raise NoSymmetryError(
             f"x ~ {type(law).__name__} has no known symmetry; Gaussian, Sphere and Mixture laws have one. "
@@ -157,7 +158,7 @@ def _eigenspaces(law: AbstractLaw) -> list[tuple[Array | None, int]]:
 
 
 def _matrix(root: np.ndarray, d: int) -> np.ndarray:
-    return np.eye(d) * root**2 if root.ndim < 2 else root @ root
+    return np.eye(d) * root**2 if root.ndim < 2 else root @ root.T
 
 
 def _groups(values: np.ndarray) -> list[np.ndarray]:
@@ -192,7 +193,7 @@ def _deviations(symmetry: Symmetry, gaussian: Gaussian | None) -> tuple[np.ndarr
     if gaussian.root.ndim == 0:
         return np.full(k, float(gaussian.root)), np.full(p, float(gaussian.root))
     assert symmetry.signal is not None
-    size = lambda rows: np.asarray(jnp.linalg.norm(gaussian.colour(rows), axis=1))
+    size = lambda rows: np.asarray(jnp.linalg.norm(gaussian.whiten(rows), axis=1))
     probe = jnp.asarray(np.random.default_rng(0).standard_normal((1, gaussian.d)))
     inside = [symmetry.component(i, probe) for i in range(p)]
     radii = [size(v)[0] / float(jnp.linalg.norm(v)) for v in inside]

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from .._shown import shown
 from ..store import bounds
 from ..store.arrays import unpacked
 from ..store.opening import DamagedError, content, opened, size
@@ -37,7 +38,7 @@ def read_table(path: Path) -> Table:
     readers: dict[str, Callable[[Path, int], Table]] = {".csv": _csv, ".npz": _npz, ".parquet": _parquet}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise ValueError(f"{path} must be a file ending in {', '.join(readers)}, got {path.suffix!r}.")
+        raise ValueError(f"{path} must be a file ending in {', '.join(readers)}, got {shown(path.suffix)}.")
     try:
         table = reader(path, bounds.memory())
     except FileNotFoundError:
@@ -122,13 +123,15 @@ def _npz(path: Path, most: int) -> Table:
         if array.ndim not in (1, 2) or array.dtype.kind not in "fiubU":
             given = f"shape {array.shape} and type {array.dtype}"
             raise ValueError(
-                f"{path}: the array {name!r} must be numbers or texts (m,) or (m, k), got {given}."
+                f"{path}: the array {shown(name)} must be numbers or texts (m,) or (m, k), got {given}."
             )
         flat = array[:, None] if array.ndim == 1 else array
         several = flat.shape[1] > 1
         new = {f"{name}{j + 1}" if several else name: flat[:, j] for j in range(flat.shape[1])}
         if both := set(columns) & set(new):
-            raise ValueError(f"{path}: two arrays would give the column {min(both)!r}; rename one of them.")
+            raise ValueError(
+                f"{path}: two arrays would give the column {shown(min(both))}; rename one of them."
+            )
         columns |= new
     lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._checks import nearest
 from .._checks import path as check_path
+from .._shown import shown
 from .columns import classes, filled, kept, missing_in, numbers, quoted, told_missing
 from .laws import Dataset
 from .table_files import Columns, Table, read_table
@@ -58,7 +59,7 @@ def read_dataset(
     if missing is not None and missing not in get_args(Missing):
         words = get_args(Missing)
         raise ValueError(
-            f"missing must be one of {words} or None, got {missing!r}.{nearest(str(missing), words)}"
+            f"missing must be one of {words} or None, got {shown(missing)}.{nearest(str(missing), words)}"
         )
     path = check_path("read_dataset(file)", file)
     table = read_table(path)
@@ -93,7 +94,7 @@ def _roles(
         )
     both = [name for name in names if name in taken]
     if both:
-        raise ValueError(f"The column {both[0]!r} of {path} is both a feature and a target or weight.")
+        raise ValueError(f"The column {shown(both[0])} of {path} is both a feature and a target or weight.")
     return _Roles(names, labels, masses)
 
 
@@ -129,7 +130,7 @@ def _labels(
     if named and (standardise or len(labels) > 1):
         why = "standardise_target is for numbers" if standardise else "several targets must all be numbers"
         raise ValueError(
-            f"{path}: the column {named[0]!r} holds names of classes "
+            f"{path}: the column {shown(named[0])} holds names of classes "
             f"({quoted(table.columns[named[0]])}), and {why}."
         )
     if by_class[0] is not None:
@@ -155,10 +156,10 @@ def _expanded(path: Path, columns: Columns, names: Sequence[str]) -> list[str]:
             expanded += several
         else:
             known = ", ".join(list(columns)[:20]) + (", …" if len(columns) > 20 else "")
-            raise ValueError(f"{path} has no column {name!r}; it has {known}.{nearest(name, columns)}")
+            raise ValueError(f"{path} has no column {shown(name)}; it has {known}.{nearest(name, columns)}")
     (name, count), *_ = Counter(expanded).most_common(1) or [("", 0)]
     if count > 1:
-        raise ValueError(f"The column {name!r} of {path} is named twice.")
+        raise ValueError(f"The column {shown(name)} of {path} is named twice.")
     return expanded
 
 
@@ -170,6 +171,6 @@ def _standardised(path: Path, x: np.ndarray, names: list[str], mass: np.ndarray 
     flat = [name for name, s, m in zip(names, sd, mean, strict=True) if s <= 1e-12 * (1 + abs(m))]
     if flat:
         raise ValueError(
-            f"{path}: the column {flat[0]!r} is constant, so it cannot be standardised. Leave it out."
+            f"{path}: the column {shown(flat[0])} is constant, so it cannot be standardised. Leave it out."
         )
     return (x - mean) / sd

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._shown import shown
 from ..figures import COLOURS, DASHES, line, panels
 from ..notebook import html
 from ..run import Run
@@ -91,5 +92,7 @@ def compare(**runs: Run) -> Comparison:
         raise ValueError("compare needs at least one run, such as compare(net=run).")
     for name, run in runs.items():
         if not isinstance(run, Run) or not run.rows:
-            raise ValueError(f"compare({name}=…) needs a wf.Run with at least one saved time: {run!r}.")
+            raise ValueError(
+                f"compare({name[:80]}=…) needs a wf.Run with at least one saved time: {shown(run)}."
+            )
     return Comparison(runs)

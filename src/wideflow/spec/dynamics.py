@@ -49,7 +49,9 @@ class Grid(Part):
 class Method(Part):
     """What every method has."""
 
-    name: str = Field("", description="what to call it in tables and figures; the method's name by default")
+    name: str = Field(
+        "", max_length=200, description="what to call it in tables and figures; the method's name by default"
+    )
     start: Start | None = Field(None, description="a start of its own; that of the study by default")
     if TYPE_CHECKING:
         method: str

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from .._shown import shown
 from ..verdicts import Question
 from .base import Count, NotNegative, Number, Part, Positive
 from .dynamics import Dynamics
@@ -134,5 +135,5 @@ class Spec(Part):
         names = Counter(method.name or method.method for method in dynamics)
         twice = sorted(name for name, times in names.items() if times > 1)
         if twice:
-            raise ValueError(f'two dynamics are called {twice[0]!r}: give each a name = "…" of its own')
+            raise ValueError(f'two dynamics are called {shown(twice[0])}: give each a name = "…" of its own')
         return dynamics

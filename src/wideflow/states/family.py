@@ -15,6 +15,7 @@ from jaxtyping import Array
 
 from .._checks import count, fits, positive
 from .._checks import key as check_key
+from .._shown import shown
 from .._typing import Scalar, TypeIs
 from ..parametrisations import Parametrisation, named
 from ..problems.activations import Activation
@@ -79,12 +80,12 @@ class Family:
                 raise ValueError(f"bias must be a standard deviation such as 0.1, or None, got {self.bias}.")
             positive("bias", self.bias, zero=True)
         if self.input_scale not in ("start", "front"):
-            raise ValueError(f'input_scale must be "start" or "front", got {self.input_scale!r}.')
+            raise ValueError(f'input_scale must be "start" or "front", got {shown(self.input_scale)}.')
         wrong = [layer for layer in self.layers if not isinstance(layer, AbstractLayer)]
         if wrong or self.depth < 1 or self.layers[-1].outputs is None:
             raise ValueError(
                 "A family of networks needs at least one hidden layer and ends with Dense(outputs), got "
-                f"{self.layers!r}."
+                f"{shown(self.layers)}."
             )
         for n in (4, 5):  # raises where two layers do not fit; at one width they may by chance
             self.shapes(n)
@@ -249,15 +250,17 @@ def CNN(  # noqa: N802
     depth, phi = _deep("CNN(depth)", depth), as_activation(activation)
     if np.ndim(inputs) != 1:
         raise ValueError(
-            f"CNN(inputs) must be (height, width, channels), such as (28, 28, 1), got {inputs!r}."
+            f"CNN(inputs) must be (height, width, channels), such as (28, 28, 1), got {shown(inputs)}."
         )
     shape = tuple(count("CNN(inputs)", side) for side in inputs)
     pools = [pool] * depth if isinstance(pool, int) else list(pool)
     if len(pools) != depth:
-        raise ValueError(f"CNN(pool) must be one number or {depth}, one for each convolution, got {pool!r}.")
+        raise ValueError(
+            f"CNN(pool) must be one number or {depth}, one for each convolution, got {shown(pool)}."
+        )
     heads: dict[str, AbstractLayer] = {"flatten": Flatten(), "average": GlobalAverage()}
     if head not in heads:
-        raise ValueError(f'CNN(head) must be "flatten" or "average", got {head!r}.')
+        raise ValueError(f'CNN(head) must be "flatten" or "average", got {shown(head)}.')
     layers: list[AbstractLayer] = []
     for side in pools:
         layers += [Conv(window, None, stride, padding), Elementwise(phi)]

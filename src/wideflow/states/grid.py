@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._checks import count, finite, is_traced, nearest
 from .._checks import key as check_key
+from .._shown import shown
 from .._typing import DType, TypeIs
 from ..problems.neurons import AbstractNeuron
 from ..store.registry import assembled, must_be, recorded
@@ -41,7 +42,7 @@ class GridDensity(AbstractMeasure):
     def __init__(self, mass, low, high, *, neuron, alpha=1.0):
         if not isinstance(neuron, AbstractNeuron):
             raise ValueError(
-                f'GridDensity(neuron) must be a neuron such as wf.Neuron("erf"), got {neuron!r}.'
+                f'GridDensity(neuron) must be a neuron such as wf.Neuron("erf"), got {shown(neuron)}.'
             )
         values = mass if isinstance(mass, jax.Array) else finite("GridDensity(mass)", mass)
         mass = jnp.asarray(values, jnp.result_type(values, float))
@@ -166,7 +167,7 @@ class GridDensity(AbstractMeasure):
             return i
         known = self.neuron.coordinates(self.D)
         if i not in known:
-            raise ValueError(f"No coordinate {i!r}; there are {', '.join(known)}.{nearest(i, known)}")
+            raise ValueError(f"No coordinate {shown(i)}; there are {', '.join(known)}.{nearest(i, known)}")
         return known.index(i)
 
     def marginal(self, i: int | str) -> Float[Array, " N"]:

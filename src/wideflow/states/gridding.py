@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._checks import count, fits
+from .._shown import shown
 from ..problems.gauss import gauss_legendre
 from ..problems.neurons import AbstractNeuron
 from .grid import MOST_AXES, GridDensity, box
@@ -56,7 +57,7 @@ def on_grid(
         mass = _of_function(source, edges)
     else:
         raise ValueError(
-            f"on_grid(source) must be a wf.Law, wf.Particles or a density function, got {source!r}."
+            f"on_grid(source) must be a wf.Law, wf.Particles or a density function, got {shown(source)}."
         )
     total, known = mass.sum(), not callable(source) or is_cloud(source)
     if not total > 0 or not np.isfinite(total):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import count, function
+from .._shown import shown
 from .._typing import TypeIs
 from ..store.registry import recorded
 from .chunks import map_rows
@@ -40,7 +41,7 @@ class KernelFunction(AbstractState):
         self.kernel = function("KernelFunction(kernel)", kernel)
         self.outputs = count("KernelFunction(outputs)", outputs)
         if start is not None and not callable(start):
-            raise ValueError(f"KernelFunction(start) must be a function of rows x, got {start!r}.")
+            raise ValueError(f"KernelFunction(start) must be a function of rows x, got {shown(start)}.")
         rows = lambda array: None if array is None else len(array)
         if rows(x) != rows(coefficients):
             raise ValueError(

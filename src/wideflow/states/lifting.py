@@ -9,6 +9,7 @@ from jaxtyping import Array
 from .._checks import count
 from .._checks import key as check_key
 from .._random import normal
+from .._shown import shown
 from ..problems.neurons import Ridge
 from ..problems.problem import Problem, is_problem
 from .particles import Particles, is_cloud
@@ -33,7 +34,7 @@ def reduce(problem: Problem, particles: Particles) -> Particles:
     if symmetry.signal is None or particles.neuron != problem.neuron:
         raise ValueError(
             f"reduce(problem, particles) takes particles of the problem's own neuron in R^{problem.d}, got "
-            f"{particles.neuron!r} in R^{particles.D}."
+            f"{shown(particles.neuron)} in R^{particles.D}."
         )
     neuron: Any = problem.reduced().neuron
     theta = neuron.pack(Ridge(parts.a, symmetry.weights(parts.w.T).T, parts.b))
@@ -56,7 +57,7 @@ def lift(problem: Problem, particles: Particles, key: Array, copies: int = 1) ->
     if getattr(neuron, "blocks", None) != symmetry.blocks:
         raise ValueError(
             f"lift(problem, particles) takes particles of problem.reduced(), with blocks of dimension "
-            f"{symmetry.blocks}, got {neuron!r}."
+            f"{symmetry.blocks}, got {shown(neuron)}."
         )
     parts = jax.tree.map(lambda v: jnp.repeat(v, copies, axis=-1), particles.parts)
     k, n = symmetry.k, particles.n * copies

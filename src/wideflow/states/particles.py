@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from .._checks import finite, is_traced
 from .._data import Data
 from .._random import normal
+from .._shown import shown
 from .._tracing import jit_once
 from .._typing import DType, TypeIs
 from ..problems.neurons import AbstractNeuron
@@ -48,7 +49,9 @@ class Particles(AbstractTrainable, AbstractMeasure):
 
     def __init__(self, theta, weights=None, alpha=1.0, neuron=None):
         if not isinstance(neuron, AbstractNeuron):
-            raise ValueError(f'Particles(neuron) must be a neuron such as wf.Neuron("erf"), got {neuron!r}.')
+            raise ValueError(
+                f'Particles(neuron) must be a neuron such as wf.Neuron("erf"), got {shown(neuron)}.'
+            )
         theta = _floats("Particles(theta)", theta)
         if theta.ndim < 2 or theta.shape[-2] < 1:
             raise ValueError(f"Particles(theta) must have shape (n, D), n >= 1, got {theta.shape}.")
@@ -225,7 +228,7 @@ def _check_size(D: int, neuron: AbstractNeuron) -> None:  # noqa: N803 (theory's
     fewest = neuron.size(1)
     if neuron.size(max(1, D - neuron.size(0))) != D:
         allowed = f"D = {fewest}" + ("" if neuron.size(2) == fewest else " or more")
-        raise ValueError(f"Particles(theta) must have {allowed} columns for {neuron!r}, got {D}.")
+        raise ValueError(f"Particles(theta) must have {allowed} columns for {shown(neuron)}, got {D}.")
 
 
 def _check_values(theta: Array, weights: Array, alpha: Array) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from .._checks import count, fits, is_traced, nearest, positive
 from .._checks import key as check_key
+from .._shown import shown
 from .._tracing import jit_once
 from .._typing import TypeIs
 from ..problems.gauss import Rule, product
@@ -99,7 +100,7 @@ class Law(eqx.Module):
     def _half(self, n: int) -> int:
         if "a" not in self.names or n % 2:
             raise ValueError(
-                f"Mirrored neurons need output weights a and an even n, got n = {n}, {self.neuron!r}."
+                f"Mirrored neurons need output weights a and an even n, got n = {n}, {shown(self.neuron)}."
             )
         return n // 2
 
@@ -146,11 +147,13 @@ class Law(eqx.Module):
         for name in order:
             if name not in self.names:
                 hint = nearest(name, self.names)
-                raise ValueError(f"nodes(order): no part {name!r}; known: {', '.join(self.names)}.{hint}")
+                raise ValueError(
+                    f"nodes(order): no part {shown(name)}; known: {', '.join(self.names)}.{hint}"
+                )
         missing = [name for name in self.names if name not in order]
         if missing:
             raise ValueError(f"nodes(order) must have an order for each of {self.names}; missing: {missing}.")
-        checked = lambda name, p: p if isinstance(p, Panels) else count(f"nodes(order[{name!r}])", p)
+        checked = lambda name, p: p if isinstance(p, Panels) else count(f"nodes(order[{shown(name)}])", p)
         return {name: checked(name, p) for name, p in order.items()}
 
     def reduced(self) -> "Law":
@@ -161,8 +164,8 @@ class Law(eqx.Module):
         gamma = by_name["w"].isotropic(problem.d)
         if gamma is None:
             raise NoSymmetryError(
-                f"The law of w must be rotation invariant, N(0, (γ²/d) I), got {by_name['w']!r} for each "
-                "coordinate. Use init(problem, w=γ)."
+                f"The law of w must be rotation invariant, N(0, (γ²/d) I), got {shown(by_name['w'])} for "
+                "each coordinate. Use init(problem, w=γ)."
             )
         parts: list[tuple[str, AbstractMarginal, int]] = []
         for name, marginal, width in zip(self.names, self.marginals, self.widths, strict=True):
@@ -226,7 +229,7 @@ def init(
     >>> law.sample(key, 4).theta.shape
     (4, 4)"""
     if not is_problem(problem):
-        raise ValueError(f"init(problem) must be a wf.Problem, got {problem!r}.")
+        raise ValueError(f"init(problem) must be a wf.Problem, got {shown(problem)}.")
     neuron, d = problem.neuron, problem.d
     if not neuron.is_flat:
         raise ValueError("init(problem) takes the problem before its reduction: wf.init(problem).reduced().")

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from .._shown import shown
 from .opening import DamagedError, size
 
 VARIABLE = "WIDEFLOW_MAX_MEMORY"
@@ -27,7 +28,7 @@ def memory(default: int = DATA) -> int:
         return default
     match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,3})?)\s*([A-Za-z]{0,2})\s*", text)
     if match is None or match[2].upper() not in _UNITS:
-        raise ValueError(f"{VARIABLE} must be a number of bytes such as 8GB or 500MB, got {text!r}.")
+        raise ValueError(f"{VARIABLE} must be a number of bytes such as 8GB or 500MB, got {shown(text)}.")
     return int(float(match[1]) * _UNITS[match[2].upper()])
 
 

@@ -18,6 +18,7 @@ import re
 import warnings
 import zipfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -256,7 +257,7 @@ def entries(record: Any) -> Iterator[Entry]:
 
 def make(folder: Path) -> None:
     """Make the folder, and its name durable."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    missing = [path for path in chain([folder], folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for path in missing:
         _sync(path.parent)

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .._shown import shown
+
 
 @dataclass(frozen=True)
 class Named:
@@ -37,9 +39,9 @@ def named(name: str, fn: Callable) -> Named:
     'probe-1'
     """
     if not isinstance(name, str) or not name:
-        raise ValueError(f'named(name) must be a text such as "scale-3", got {name!r}.')
+        raise ValueError(f'named(name) must be a text such as "scale-3", got {shown(name)}.')
     if not callable(fn):
-        raise ValueError(f"named(fn) must be a function, got {fn!r}.")
+        raise ValueError(f"named(fn) must be a function, got {shown(fn)}.")
     return Named(name, fn)
 
 
@@ -52,7 +54,7 @@ class Unknown:
 
     def __call__(self, *args: Any, **kwargs: object) -> Any:
         raise ValueError(
-            f"This run used your own function {self.__name__!r}, which a file cannot hold. Load it "
-            f"with wf.load(dir, functions={{{self.__name__!r}: {self.__name__}}}), or make it known to every "
-            f"load: wf.register({self.__name__!r}, {self.__name__})."
+            f"This run used your own function {shown(self.__name__)}, which a file cannot hold. Load it "
+            f"with wf.load(dir, functions={{{shown(self.__name__)}: {self.__name__}}}), or make it known to "
+            f"every load: wf.register({shown(self.__name__)}, {self.__name__})."
         )

@@ -5,8 +5,11 @@ A named pipe would block forever, a device may have no end, a link may lead out 
 import errno
 import os
 import stat
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
+
+from .._shown import shown
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -32,7 +35,7 @@ def opened(path: Path, *, links: bool = False) -> BinaryIO:
     except DamagedError:
         raise
     except ValueError as error:
-        raise DamagedError(f"{str(path)!r} is no name of a file: {error}.") from None
+        raise DamagedError(f"{shown(str(path))} is no name of a file: {error}.") from None
     except OSError as error:
         raise _told(path, error) from None
     file = os.fdopen(descriptor, "rb")
@@ -60,7 +63,7 @@ def content(path: Path, most: int, advice: str = "", *, links: bool = False) -> 
 
 def check_inside(root: Path, path: Path) -> None:
     """Raise if a link on the way from `root` to `path` leads elsewhere."""
-    for part in (path, *path.parents):
+    for part in chain([path], path.parents):
         if part == root:
             return
         if part.is_symlink():

@@ -4,7 +4,8 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .folder import make, write
+from .._checks import path as check_path
+from .folder import SaveError, make, write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -13,10 +14,13 @@ if TYPE_CHECKING:
 def save(figure: "Figure", path: str | Path) -> Path:
     """Write a figure to a file of the kind that its suffix names (PNG without one); the folder is made. The
     file is replaced in one step, so that a full disk leaves the one that was there."""
-    path = Path(path)
+    path = check_path("The figure", path)
     path = path if path.suffix else path.with_suffix(".png")
     buffer = io.BytesIO()
     figure.savefig(buffer, format=path.suffix.removeprefix("."))
-    make(path.parent)
-    write(path, buffer.getbuffer())
+    try:
+        make(path.parent)
+        write(path, buffer.getbuffer())
+    except OSError as error:
+        raise SaveError(error.errno, error.strerror, str(path)) from error
     return path

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._data import Data
+from .._shown import shown
 from .fingerprints import class_hash, fingerprint, function_hash
 from .folder import DamagedError
 from .naming import Named, Unknown
@@ -154,13 +155,13 @@ def _object(data: Data, arrays: dict[str, np.ndarray], functions: Functions, at:
     recipe: Recipe | None = recipe_named(name)
     if recipe is None or recipe.own != ("code" in data):
         raise UnknownNameError(
-            f"{at or 'The record'} names a type {name!r} that this version does not know. If it is a "
-            f"class of yours, make it known first: wf.register({name!r}, {name})."
+            f"{at or 'The record'} names a type {shown(name)} that this version does not know. If it is a "
+            f"class of yours, make it known first: wf.register({shown(name)}, {name})."
         )
     if recipe.own and data["code"] != class_hash(recipe.cls):
         warnings.warn(
-            f"The class {name!r} has changed since the run was saved; its objects are loaded with the class "
-            "as it is now.",
+            f"The class {shown(name)} has changed since the run was saved; its objects are loaded with the "
+            "class as it is now.",
             stacklevel=2,
         )
     return recipe.build(**{k: decode(v, arrays, functions, f"{at}.{k}") for k, v in fields.items()})
@@ -168,13 +169,13 @@ def _object(data: Data, arrays: dict[str, np.ndarray], functions: Functions, at:
 
 def _number(data: Data, at: str) -> float:
     if data["number"] not in ("inf", "-inf", "nan"):
-        raise DamagedError(f"{at or 'a number'} must be inf, -inf or nan, got {data['number']!r}.")
+        raise DamagedError(f"{at or 'a number'} must be inf, -inf or nan, got {shown(data['number'])}.")
     return float(data["number"])
 
 
 def _stored(name: object, arrays: dict[str, np.ndarray], at: str) -> np.ndarray:
     if name not in arrays:
-        raise DamagedError(f"{at} refers to the array {name!r}, which the file does not hold.")
+        raise DamagedError(f"{at} refers to the array {shown(name)}, which the file does not hold.")
     return arrays[name]
 
 
@@ -208,8 +209,8 @@ def _function(data: Data, arrays: dict[str, np.ndarray], functions: Functions, a
             return one
     where = "given to load" if name in functions else "that is registered"
     raise _RefusedError(
-        f"The function {name!r} {where} is not the one the run used: its code or the values it closes over "
-        "differ."
+        f"The function {shown(name)} {where} is not the one the run used: its code or the values it closes "
+        "over differ."
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .._data import Data
+from .._shown import shown
 
 Fields = Callable[[Any], Data]
 Build = Callable
@@ -75,11 +76,11 @@ def register(name: str, thing: Thing) -> Thing:
     ...     return h / (1 + jnp.abs(h))
     >>> neuron = wf.Neuron(wf.register("softsign", softsign))"""
     if not isinstance(name, str) or not name:
-        raise ValueError(f'register(name) must be a text such as "softsign", got {name!r}.')
+        raise ValueError(f'register(name) must be a text such as "softsign", got {shown(name)}.')
     if name in HOMES:
-        raise ValueError(f"register(name): {name!r} is a class of wideflow; take another name.")
+        raise ValueError(f"register(name): {shown(name)} is a class of wideflow; take another name.")
     if not callable(thing):
-        raise ValueError(f"register needs a function or a class, got {thing!r}.")
+        raise ValueError(f"register needs a function or a class, got {shown(thing)}.")
     if not isinstance(thing, type):
         _FUNCTIONS[name] = thing
     elif dataclasses.is_dataclass(thing) or hasattr(thing, "_fields"):

@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from .._data import Data
+from .._shown import shown
 from .folder import MANIFEST, DamagedError, get
 from .records import array_names
 
@@ -31,7 +32,7 @@ def located(path: Path, read: Callable[[], T]) -> T:
 def check_fields(path: Path, record: Data, fields: Data) -> None:
     """Raise unless a record has these fields and no others, each of its type."""
     for name in sorted({*record} - {*fields}):
-        raise damaged(path, f"the field {name!r} does not belong there.")
+        raise damaged(path, f"the field {shown(name)} does not belong there.")
     for name, kind in fields.items():
         value = record.get(name)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -63,9 +64,11 @@ def check_rows(path: Path, arrays: Arrays, ended_well: bool) -> tuple[np.ndarray
         if prefix is not None:
             parts[prefix][key.removeprefix(prefix)] = value
         elif key != "t":
-            raise damaged(path, f"segments: an array {key!r} does not belong there.")
+            raise damaged(path, f"segments: an array {shown(key)} does not belong there.")
         if value.ndim < 1 or len(value) != len(np.atleast_1d(arrays.get("t", ()))):
-            raise damaged(path, f"segments: {key!r} of shape {value.shape} has not one entry for each time.")
+            raise damaged(
+                path, f"segments: {shown(key)} of shape {value.shape} has not one entry for each time."
+            )
     t, observed, states = arrays.get("t"), parts["observed/"], parts["state/"]
     if t is None or t.ndim != 1 or t.dtype != np.float64 or not is_finite(t) or (np.diff(t) < 0).any():
         raise damaged(path, "segments: 't' must be finite times in order.")
@@ -102,7 +105,7 @@ def check_uniform(path: Path, record: Data) -> None:
     for entry in record["segments"]:
         for name, (dtype, shape) in entry["arrays"]["holds"].items():
             if name.startswith("state/") and final.get(name.removeprefix("state/")) != [dtype, shape[1:]]:
-                raise damaged(path, f"segments: {name!r} has another type or shape than in 'final'.")
+                raise damaged(path, f"segments: {shown(name)} has another type or shape than in 'final'.")
 
 
 def is_finite(value: np.ndarray) -> bool:

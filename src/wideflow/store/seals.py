@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .._data import Data
+from .._shown import shown
 from .bounds import TEXT, parsed
 from .opening import DamagedError, content
 
@@ -33,7 +34,7 @@ def read_sealed(path: Path, kind: str, version: int, fields: Mapping[str, type])
         )
     wrong = [name for name, wanted in fields.items() if not isinstance(data.get(name), wanted)]
     if wrong or data["hashes"].get("results") != digest(_unsealed(data)):
-        where = f" (see {wrong[0]!r})" if wrong else ""
+        where = f" (see {shown(wrong[0])})" if wrong else ""
         raise DamagedError(f"{path} is damaged: its content does not have the hash it carries{where}.")
     return data
 

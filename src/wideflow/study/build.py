@@ -14,6 +14,7 @@ from jaxtyping import Array
 
 from .._checks import fits
 from .._checks import times as checked_times
+from .._shown import shown
 from ..dynamics.base import AbstractDynamics
 from ..functionals.base import AbstractFunctional
 from ..functionals.risk import Risk
@@ -331,6 +332,6 @@ def _distinct(make: _Builder, listed: list[Case]) -> None:
     slugs = collections.Counter(case.slug for case in listed)
     for case in listed:
         if slugs[case.slug] > 1:
-            message = f"two of its runs would share the folder {case.slug!r}: use other names or values"
+            message = f"two of its runs would share the folder {shown(case.slug)}: use other names or values"
             make.found.append((("dynamics", int(case.where), "name"), message))
             return

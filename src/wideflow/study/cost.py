@@ -25,28 +25,30 @@ _SHARE = 0.4  # of the rate of matrix products that networks reach
 
 @dataclass(frozen=True)
 class Cost:
-    """The estimate for one run."""
+    """The estimate for one run; `kept` of its bytes stay until the report has been written."""
 
     label: str
     steps: int | None
     operations: float | None
     seconds: float
     bytes: float
+    kept: float
 
 
 def estimates(study: Study) -> list[Cost]:
     """One line a run."""
     rate, seen, found = _rate(study.spec), set(), []
     for case in study.cases:
+        saved = kept(study.spec, case, study.start, study.problem, len(study.ts))
         if case.is_limit:
-            found.append(Cost(case.label, None, None, _LIMIT * _digits(case), 2e8))
+            found.append(Cost(case.label, None, None, _LIMIT * _digits(case), 2e8 + saved, saved))
             continue
         steps, operations = _work(study, case)
         compiled = (case.method.method, case.width, case.linearised)
         waits = 0.0 if compiled in seen else _COMPILE
         seen.add(compiled)
         seconds = waits + steps * _STEP + operations / (_SHARE * rate)
-        found.append(Cost(case.label, steps, operations, seconds, _memory(study, case)))
+        found.append(Cost(case.label, steps, operations, seconds, _memory(study, case) + saved, saved))
     return found
 
 
@@ -92,14 +94,19 @@ def _paired(study: Study, case: Case) -> float | None:
     return case.width**2 * (4.0 * study.problem.d + _PAIR)
 
 
+def memory(costs: list[Cost]) -> float:
+    """Bytes of all runs, one after the other: what each keeps, and what the largest needs beside."""
+    return sum(cost.kept for cost in costs) + max(cost.bytes - cost.kept for cost in costs)
+
+
 def _memory(study: Study, case: Case) -> float:
+    """Bytes while it runs, beside what it keeps."""
     item = itemsize(study.spec)
     state = weights(case, study.start, study.problem) * item
     pairs = 6.0 * (case.width or 0) ** 2 * item if _paired(study, case) is not None else 0.0
     batch = float(getattr(case.method, "batch", None) or 0)
     rows = max(_rows(study, case), batch) * (study.problem.d + 2) * item
-    saved = kept(study.spec, case, study.start, study.problem, len(study.ts))
-    return 8 * state + saved + pairs + 2 * rows
+    return 8 * state + pairs + 2 * rows
 
 
 def _rate(spec: Spec) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._shown import shown
 from ..functionals.base import AbstractFunctional
 from ..functionals.expectations import ClosedForm, Quadrature, Sample
 from ..functionals.penalties import PathNorm, SecondMoment
@@ -72,7 +73,7 @@ def loss(spec: Loss) -> AbstractLoss:
     for word in LOSSES.values():
         for option in word.options:
             if option.name in given and word.name != spec.name:
-                belongs = f"{option.name} belongs to the {word.name} loss, and this one is {spec.name!r}"
+                belongs = f"{option.name} belongs to the {word.name} loss, and this one is {shown(spec.name)}"
                 raise ValueError(f"{belongs}: leave it out.")
     return loss_named(spec.name, **given)
 

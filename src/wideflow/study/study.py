@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._shown import shown
 from ..run import Run
 from ..salvage import load
 from ..spec.reading import load as load_spec
@@ -96,5 +97,7 @@ def reopened(place: StudyFolder, spec: Spec | None = None) -> Finished:
         place.verify_runs(saved, study.cases)
         runs = {case.slug: load(place.run(case)) for case in study.cases}
         if where := disagreement(saved, study, runs):
-            raise FolderError(f"{place.path / RESULTS} is damaged: its {where!r} is not what its runs tell.")
+            raise FolderError(
+                f"{place.path / RESULTS} is damaged: its {shown(where)} is not what its runs tell."
+            )
     return Finished(study, runs, saved, place)

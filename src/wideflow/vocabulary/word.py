@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._data import Data
+from .._shown import shown
 
 
 class Kind(enum.Enum):
@@ -103,7 +104,7 @@ class Word:
         """Raise for options that it does not have, and for those that are missing. `kind` is what it is."""
         takes = ", ".join(option.name for option in self.options) or "no options"
         if unknown := sorted(set(options) - {option.name for option in self.options}):
-            raise ValueError(f"{kind} {self.name!r} has no option {unknown}; it takes {takes}.")
+            raise ValueError(f"{kind} {self.name!r} has no option {shown(unknown)}; it takes {takes}.")
         if missing := sorted(o.name for o in self.options if o.required and o.name not in options):
             raise ValueError(f"{kind} {self.name!r} needs the option {missing}; it takes {takes}.")
 

@@ -10,6 +10,7 @@ from jaxtyping import Array, PyTree
 from numpy.typing import ArrayLike
 
 from ..._data import Data
+from ..._shown import shown
 from ..._tracing import jit
 from ...kernels.parameters import same_tree, split
 from ...problems.losses import AbstractLoss, SoftmaxCrossEntropy
@@ -47,7 +48,9 @@ class FunctionTrial:
         start_key, probes_key = jax.random.split(key)
         model = self.make(start_key, n)
         if not isinstance(model, tuple) or len(model) != 2 or not callable(model[0]):
-            raise ValueError(f"make(key, n) must return (f, params), f(params, x) a function, got {model!r}.")
+            raise ValueError(
+                f"make(key, n) must return (f, params), f(params, x) a function, got {shown(model)}."
+            )
         f, before = model
         after = self._trained(f, before, n, step)
         same_tree("params from make", before, "params after training", after)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._checks import count, finite
+from ..._shown import shown
 from ...parametrisations import Parametrisation
 from ...parametrisations.exponents import power
 from ...problems.losses import AbstractLoss, loss_named
@@ -37,13 +38,13 @@ def build_trial(
 def checked_family(family: Any) -> Any:
     _refuse(is_network(family), "a network has one width; pass net.family")
     known = is_family(family) or callable(family)
-    _refuse(not known, f"family must be a wf.Family or a function make(key, n), got {family!r}")
+    _refuse(not known, f"family must be a wf.Family or a function make(key, n), got {shown(family)}")
     return family
 
 
 def checked_widths(widths: Sequence[int]) -> tuple[int, ...]:
     if isinstance(widths, str) or not isinstance(widths, Iterable) or np.ndim(widths) == 0:
-        raise ValueError(f"width_check takes several widths such as (32, 64, 128), got {widths!r}.")
+        raise ValueError(f"width_check takes several widths such as (32, 64, 128), got {shown(widths)}.")
     ns = tuple(count("each of widths", n, least=2) for n in widths)
     if len(ns) < 3 or sorted(set(ns)) != list(ns):
         raise ValueError(f"width_check(widths) needs at least three widths that increase, got {ns}.")
@@ -60,7 +61,7 @@ def checked_loss(loss: AbstractLoss | str) -> AbstractLoss:
         return loss
     if loss not in LOSSES:
         raise ValueError(
-            f"loss must be one of {', '.join(LOSSES)}, or such as wf.losses.Huber(1.0), got {loss!r}."
+            f"loss must be one of {', '.join(LOSSES)}, or such as wf.losses.Huber(1.0), got {shown(loss)}."
         )
     return loss_named(loss)
 

@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from ..._checks import count, fits, nearest
+from ..._shown import shown
 from ...states.network import Network
 from ..function import Batch, samples
 from ..tracing import is_traced
@@ -63,7 +64,7 @@ def _kernels(
     network: Network, x1: ArrayLike, x2: ArrayLike | None, form: str, memory: int | None, per_layer: bool
 ) -> tuple[Array, ...]:
     if form not in FORMS:
-        raise ValueError(f"form must be one of {FORMS}, got {form!r}.{nearest(form, FORMS)}")
+        raise ValueError(f"form must be one of {FORMS}, got {shown(form)}.{nearest(form, FORMS)}")
     if form == "diagonal" and x2 is not None:
         raise ValueError("form='diagonal' is K(x_i, x_i) of x1 alone, got an x2. Try form='full' or no x2.")
     network = bare(network)

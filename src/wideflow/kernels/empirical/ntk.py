@@ -11,6 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
 from ..._checks import count, fits, nearest
+from ..._shown import shown
 from ..function import Batch, Model, model, samples
 from ..parameters import check_finite, rates_of
 from ..tracing import is_traced
@@ -109,7 +110,7 @@ def _task(
 ) -> _Task:
     for name, value, known in (("form", form, FORMS), ("method", method, ("auto", *METHODS))):
         if value not in known:
-            raise ValueError(f"{name} must be one of {known}, got {value!r}.{nearest(value, known)}")
+            raise ValueError(f"{name} must be one of {known}, got {shown(value)}.{nearest(value, known)}")
     budget = BUDGET if memory is None else count("memory", memory)
     rows = samples("x1", x1)
     columns = rows if x2 is None else samples("x2", x2)

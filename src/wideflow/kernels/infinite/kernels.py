@@ -14,6 +14,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from ..._checks import count, finite, fits
+from ..._shown import shown
 from ...parametrisations import Parametrisation, named
 from ...states.family import Family
 from ...store.registry import must_be, recorded
@@ -88,7 +89,7 @@ class InfiniteKernel:
 
     def __post_init__(self):
         if self.which not in ("nngp", "ntk"):
-            raise ValueError(f'which must be "ntk" or "nngp", got {self.which!r}.')
+            raise ValueError(f'which must be "ntk" or "nngp", got {shown(self.which)}.')
         self._limit()
         object.__setattr__(self, "parametrisation", named(self.parametrisation, self.family.depth))
 

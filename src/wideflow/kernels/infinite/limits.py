@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..._shown import shown
 from ...parametrisations import Parametrisation, named
 from ...states.family import Family, is_family
 from ...states.layers import Randomness
@@ -23,7 +24,7 @@ class Limit:
 def limit_of(family: object, parametrisation: str | Parametrisation, nngp: bool = True) -> Limit:
     """What is left; an error where the tangent kernel, f(0) (if asked for) or a hidden layer has no limit."""
     if not is_family(family):
-        raise ValueError(f"family must be a wf.Family such as wf.MLP(d, depth), got {family!r}.")
+        raise ValueError(f"family must be a wf.Family such as wf.MLP(d, depth), got {shown(family)}.")
     rule = named(parametrisation, family.depth)
     _check_layers(family)
     _check_sizes(family, rule)
@@ -45,7 +46,7 @@ def limit_of(family: object, parametrisation: str | Parametrisation, nngp: bool 
 
 
 def _name(rule: Parametrisation) -> str:
-    return f"the parametrisation {rule.name!r}" if rule.name else repr(rule)
+    return f"the parametrisation {shown(rule.name)}" if rule.name else repr(rule)
 
 
 def _check_layers(family: Family) -> None:

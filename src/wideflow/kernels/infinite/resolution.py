@@ -6,6 +6,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 import numpy as np
 
+from ..._shown import shown
 from ...problems.activations import Activation, derivative
 from ...problems.dual_quadrature import quadrature_dual
 from .duals import Cut, Dual, Series
@@ -38,7 +39,7 @@ def resolved(dual: Dual, q: np.ndarray) -> Dual:
     raise ValueError(
         f"The dual of {phi.name} at variances up to {q.max():.4g} is not known to {TOLERANCE:g}: {series}"
         f"{_NODES[-1]} nodes per piece, cut at {cut.phi.kinks}, miss {missed:.2g} of it. If it has other "
-        f"kinks, state them: Activation({phi.name!r}, fn, kinks=(…)). Or take a smaller gain."
+        f"kinks, state them: Activation({shown(phi.name)}, fn, kinks=(…)). Or take a smaller gain."
     )
 
 

@@ -8,6 +8,7 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from ..._data import Data
+from ..._shown import shown
 from .gram import Kernel
 from .regression import KernelRegressor, kernel_regression
 
@@ -102,11 +103,11 @@ def _listed(labels: Iterable[Hashable]) -> list[Hashable]:
     except TypeError:
         values = None
     if not isinstance(values, list):
-        raise ValueError(f"labels must be a sequence with one label per row, got {labels!r}.")
+        raise ValueError(f"labels must be a sequence with one label per row, got {shown(labels)}.")
     values = [label.item() if isinstance(label, np.generic) else label for label in values]
     for i, label in enumerate(values):
         if not isinstance(label, Hashable):
-            raise ValueError(f"labels must be whole numbers or hashable, got {label!r} in row {i}.")
+            raise ValueError(f"labels must be whole numbers or hashable, got {shown(label)} in row {i}.")
         if label != label:
             raise ValueError(f"labels must not be NaN, as the one in row {i} is. Remove those rows.")
     return values
@@ -115,7 +116,7 @@ def _listed(labels: Iterable[Hashable]) -> list[Hashable]:
 def _classes(labels: list[Hashable]) -> tuple[Hashable, ...]:
     distinct = list(dict.fromkeys(labels))
     if len(distinct) < 2:
-        raise ValueError(f"labels must have two classes or more, got {distinct!r} only.")
+        raise ValueError(f"labels must have two classes or more, got {shown(distinct)} only.")
     try:
         return tuple(sorted(distinct))  # type: ignore[type-var]
     except TypeError:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..._checks import finite, function, positive
 from ..._data import Data
+from ..._shown import shown
 from ...problems.nodes import Nodes
 from ..tracing import is_traced
 from .cholesky import Solved, by_eigenvalues, solve
@@ -149,7 +150,9 @@ def select_ridge(
     try:
         candidates = np.sort(np.array([positive("select_ridge(ridges)", r, zero=True) for r in ridges]))[::-1]
     except TypeError:
-        raise ValueError(f"select_ridge(ridges) must be a list of numbers >= 0, got {ridges!r}.") from None
+        raise ValueError(
+            f"select_ridge(ridges) must be a list of numbers >= 0, got {shown(ridges)}."
+        ) from None
     if not candidates.size:
         raise ValueError("select_ridge(ridges) must have at least one ridge, got none.")
     problem = _Weighted(kernel, (x, y) if weights is None else (x, y, weights), gram, memory)

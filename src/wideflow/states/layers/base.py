@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._shown import shown
 from ...problems.activations import Activation
 from .covariance import AbstractRecursion, Randomness, Tables
 from .forward import Forward
@@ -164,7 +165,7 @@ class AbstractWeighted(AbstractUnary):
     def randomness(self, entering):
         if self.units_or_none is not None:
             raise ValueError(
-                f"{self!r} keeps its width as n grows, so the network has no Gaussian limit. Leave "
+                f"{shown(self)} keeps its width as n grows, so the network has no Gaussian limit. Leave "
                 "the width open: Dense(), Conv(window)."
             )
         return Randomness(gaussian=True, fresh=True)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..._checks import count
+from ..._shown import shown
 from ...store.registry import recorded
 from .base import AbstractWeighted, Shape
 from .equality import window_labels
@@ -29,7 +30,7 @@ class Conv(AbstractWeighted):
         if self.channels is not None:
             count("Conv(channels)", self.channels)
         if self.padding not in ("SAME", "VALID"):
-            raise ValueError(f'Conv(padding) must be "SAME" or "VALID", got {self.padding!r}.')
+            raise ValueError(f'Conv(padding) must be "SAME" or "VALID", got {shown(self.padding)}.')
 
     def __str__(self) -> str:
         more = f", stride {self.stride}" * (self.stride > 1) + f", {self.padding}" * (self.padding != "SAME")

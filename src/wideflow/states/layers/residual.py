@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._checks import number
+from ..._shown import shown
 from ...store.registry import recorded
 from .base import AbstractLayer, AbstractStep
 from .covariance import Randomness, Tables
@@ -33,7 +34,7 @@ class Residual(AbstractLayer):
         if wrong or not branch:
             raise ValueError(
                 "Residual(layers) must be one or more layers such as (Elementwise(phi), Dense()), got "
-                f"{wrong[0] if wrong else branch!r}."
+                f"{shown(wrong[0] if wrong else branch)}."
             )
         object.__setattr__(self, "layers", branch)
         object.__setattr__(self, "multiplier", number("Residual(multiplier)", multiplier))
