@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .._checks import is_traced, number, positive
 from .._data import Data
-from .._tracing import traced
+from .._tracing import jit, traced
 from .._typing import Abstract, Scalar, TypeIs
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
@@ -122,7 +122,7 @@ class AbstractFunctional(eqx.Module):
     __rmul__ = __mul__
 
 
-_drift = eqx.filter_jit(lambda functional, particles: functional.drift(particles))
+_drift = jit(lambda functional, particles: functional.drift(particles))
 
 
 class Scaled(AbstractFunctional):
