@@ -55,6 +55,11 @@ class AbstractFunctional(eqx.Module):
     def on(self, nodes: Nodes) -> "AbstractFunctional":
         """The same functional with its expectation over a batch."""
 
+    def on_cells(self, state: AbstractMeasure) -> "AbstractFunctional":
+        """The same functional, for densities on the grid of `state` alone: what costs more to take again than
+        to read is kept."""
+        return self
+
     def risks(self) -> int:
         """How many terms with an expectation there are."""
         return int(self.problem is not None)
@@ -150,6 +155,9 @@ class Scaled(AbstractFunctional):
     def on(self, nodes):
         return Scaled(self.factor, self.term.on(nodes))
 
+    def on_cells(self, state):
+        return Scaled(self.factor, self.term.on_cells(state))
+
     @property
     def problem(self):  # type: ignore[override]
         return self.term.problem
@@ -208,6 +216,9 @@ class Sum(AbstractFunctional):
 
     def on(self, nodes):
         return Sum(tuple(term.on(nodes) for term in self.terms))
+
+    def on_cells(self, state):
+        return Sum(tuple(term.on_cells(state) for term in self.terms))
 
     def _with_problem(self) -> AbstractFunctional | None:
         return next((term for term in self.terms if term.problem is not None), None)
