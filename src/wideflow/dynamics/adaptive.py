@@ -1,6 +1,7 @@
 """Adaptive steps: one loop of attempts, accepted or not, for every flow that controls its own step."""
 
 import abc
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -42,6 +43,10 @@ class AbstractAdaptive(AbstractDynamics):
 
     max_steps: Abstract[int]
 
+    def at(self, state: AbstractState) -> Self:
+        """The same flow from such a state, with what no step changes taken once."""
+        return self
+
     @abc.abstractmethod
     def begin(self, state: AbstractState) -> Attempt:
         """Before the first step."""
@@ -72,7 +77,7 @@ class AbstractAdaptive(AbstractDynamics):
         return ~(dt > least) | ~(dt > 0)
 
     def init(self, state, key, ts=None):
-        return _init(traced(self), state)
+        return _init(traced(self.at(state)), state)
 
     def target(self, t):
         return jnp.asarray(t, jnp.result_type(float))
@@ -81,7 +86,7 @@ class AbstractAdaptive(AbstractDynamics):
         t1 = target.astype(carry.t.dtype)
         spent = carry.attempt.taken + carry.attempt.rejected
         max_attempts = jnp.minimum(jnp.asarray(budget, jnp.int32), jnp.maximum(self.max_steps - spent, 0))
-        result = _advance(traced(self), carry, t1, max_attempts, jnp.asarray(False))
+        result = _advance(traced(self.at(carry.state)), carry, t1, max_attempts, jnp.asarray(False))
         carry, finite, collapsed, noted = result
         now = carry.attempt
         reached = self.passed(now, t1)
@@ -122,4 +127,4 @@ def _advance(
 def clipped(flow: AbstractAdaptive, carry: AdaptiveCarry, t1: Array) -> AdaptiveCarry:
     """The carry at t1 itself, by a last step that ends there."""
     max_attempts, t1 = jnp.asarray(flow.max_steps, jnp.int32), t1.astype(carry.t.dtype)
-    return _advance(traced(flow), carry, t1, max_attempts, jnp.asarray(True))[0]
+    return _advance(traced(flow.at(carry.state)), carry, t1, max_attempts, jnp.asarray(True))[0]

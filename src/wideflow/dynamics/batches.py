@@ -16,8 +16,9 @@ from ..problems.nodes import Nodes, uniform
 from ..problems.problem import Problem
 from .streams import data_key, order_key
 
-# Numbers drawn at a time, ahead of the steps that use them.
-_AHEAD = 2**16
+# Numbers drawn at a time, ahead of the steps that use them: enough to pay for a call of the generator, few to
+# draw again where a run is cut into pieces.
+_AHEAD = 2**14
 
 
 class AbstractBatches(eqx.Module):

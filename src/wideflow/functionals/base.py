@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .._checks import is_traced, number, positive
 from .._data import Data
-from .._tracing import traced
+from .._tracing import jit, traced
 from .._typing import Abstract, Scalar, TypeIs
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
@@ -54,6 +54,11 @@ class AbstractFunctional(eqx.Module):
     @abc.abstractmethod
     def on(self, nodes: Nodes) -> "AbstractFunctional":
         """The same functional with its expectation over a batch."""
+
+    def on_cells(self, state: AbstractMeasure) -> "AbstractFunctional":
+        """The same functional, for densities on the grid of `state` alone: what costs more to take again than
+        to read is kept."""
+        return self
 
     def risks(self) -> int:
         """How many terms with an expectation there are."""
@@ -122,7 +127,7 @@ class AbstractFunctional(eqx.Module):
     __rmul__ = __mul__
 
 
-_drift = eqx.filter_jit(lambda functional, particles: functional.drift(particles))
+_drift = jit(lambda functional, particles: functional.drift(particles))
 
 
 class Scaled(AbstractFunctional):
@@ -149,6 +154,9 @@ class Scaled(AbstractFunctional):
 
     def on(self, nodes):
         return Scaled(self.factor, self.term.on(nodes))
+
+    def on_cells(self, state):
+        return Scaled(self.factor, self.term.on_cells(state))
 
     @property
     def problem(self):  # type: ignore[override]
@@ -208,6 +216,9 @@ class Sum(AbstractFunctional):
 
     def on(self, nodes):
         return Sum(tuple(term.on(nodes) for term in self.terms))
+
+    def on_cells(self, state):
+        return Sum(tuple(term.on_cells(state) for term in self.terms))
 
     def _with_problem(self) -> AbstractFunctional | None:
         return next((term for term in self.terms if term.problem is not None), None)

@@ -105,10 +105,15 @@ class AbstractByNodes(AbstractExpectation):
         """ℓ of every row."""
         return self.problem.loss(state(self.nodes.x), self.nodes.y)
 
+    @property
+    def least(self) -> Scalar:
+        """A part of the risk that does not depend on the state."""
+        return 0.0
+
     def risk(self, state):
         if is_trainable(state):
-            return risk_of(state, self.nodes, self.problem.loss)
-        return jnp.sum(self.nodes.weights * self.rows(state))
+            return risk_of(state, self.nodes, self.problem.loss) + self.least
+        return jnp.sum(self.nodes.weights * self.rows(state)) + self.least
 
     def drift(self, particles, scale=1.0):
         return sweep(particles, self.nodes, self.problem.loss, scale)[1]
@@ -212,8 +217,9 @@ class ByQuadrature(AbstractByNodes):
     def sample(self):  # type: ignore[override]
         return None
 
-    def risk(self, state):
-        return super().risk(state) + 0.5 * self.problem.noise**2 * self.problem.neuron.outputs
+    @property
+    def least(self):
+        return 0.5 * self.problem.noise**2 * self.problem.neuron.outputs
 
     def error(self, state):
         """The larger difference from two coarser rules (of a neuron's own means too), and rounding."""

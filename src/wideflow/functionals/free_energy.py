@@ -77,6 +77,9 @@ class FreeEnergy(AbstractFunctional):
         parts = lambda free: (free.plain, free.confining)
         return eqx.tree_at(parts, self, tuple(term.on(nodes) for term in parts(self)))
 
+    def on_cells(self, state):
+        return eqx.tree_at(lambda free: free.confining, self, self.confining.on_cells(state))
+
     @property
     def problem(self):  # type: ignore[override]
         return self.confining.problem

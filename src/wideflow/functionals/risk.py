@@ -20,6 +20,7 @@ from ..states.trainable import is_trainable
 from . import expectations
 from .base import AbstractFunctional
 from .expectations import AbstractExpectation, Auto, OnData
+from .kept import on_cells
 
 
 def _parts(theta: ArrayLike, neuron: AbstractNeuron, D: int, dtype: DType | None = None) -> PyTree:  # noqa: N803
@@ -135,10 +136,17 @@ class Risk(AbstractFunctional):
     def on(self, nodes):
         if not isinstance(nodes, Nodes):
             raise ValueError(f"Risk.on(nodes) must be wf.types.Nodes(x, y, weights), got {shown(nodes)}.")
-        batch = object.__new__(Risk)
-        object.__setattr__(batch, "problem", self.problem)
-        object.__setattr__(batch, "ways", (OnData(self.problem, nodes),))
-        return batch
+        return self._by(OnData(self.problem, nodes))
+
+    def on_cells(self, state):
+        return self._by(on_cells(self.expectation(state), state))
+
+    def _by(self, way: AbstractExpectation) -> "Risk":
+        """The risk with this way alone."""
+        other = object.__new__(Risk)
+        object.__setattr__(other, "problem", self.problem)
+        object.__setattr__(other, "ways", (way,))
+        return other
 
     def V(self, theta: Float[Array, "k D"]) -> Float[Array, " k"]:  # noqa: N802 (theory's name)
         """V(θ) = −E[y σ*(x; θ)]; the split R = ½E[y²] + ∫V + ½∬U needs the squared loss."""

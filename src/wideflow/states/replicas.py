@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import ClassVar, Self, TypeVar
 
 import equinox as eqx
@@ -11,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from .._data import Data
+from .._threads import cores
 
 
 class AbstractReplicable(eqx.Module):
@@ -59,7 +61,7 @@ class AbstractReplicable(eqx.Module):
 
 
 _System = TypeVar("_System", bound=AbstractReplicable)
-_CACHE = 2**19  # bytes of the replicas that are moved together: what stays next to one core
+_CACHE = 2**18  # bytes of the replicas that are moved together: what stays next to one core
 _LARGE = 2 * _CACHE  # bytes of all replicas, from which on cutting them pays
 
 
@@ -67,12 +69,26 @@ def group_size(system: AbstractReplicable) -> int:
     """How many replicas to move together on a CPU: the largest divisor of their number whose share fits into
     the cache. All of them where they are small, where not even two fit, or where only 1 divides their
     number."""
-    leaves = jax.tree.leaves(system.own())
-    size, replicas = sum(leaf.nbytes for leaf in leaves if hasattr(leaf, "nbytes")), leaves[0].shape[0]
+    size, replicas = _size(system)
     if size <= _LARGE or jax.default_backend() != "cpu":
         return replicas
     fitting = [b for b in range(2, replicas) if replicas % b == 0 and b * size <= _CACHE * replicas]
     return max(fitting, default=replicas)
+
+
+def shares(system: AbstractReplicable) -> tuple[tuple[int, ...], int]:
+    """Where the share of each core of a CPU begins, and how many replicas it has: all in one where they are
+    small. Shares have one size, so that one program serves them; the last ones may overlap."""
+    size, replicas = _size(system)
+    alone = size <= _CACHE or jax.default_backend() != "cpu"
+    each = -(-replicas // (1 if alone else cores()))
+    return tuple(min(first, replicas - each) for first in range(0, replicas, each)), each
+
+
+def _size(system: AbstractReplicable) -> tuple[int, int]:
+    """Bytes of all replicas, and their number."""
+    leaves = jax.tree.leaves(system.own())
+    return sum(leaf.nbytes for leaf in leaves if hasattr(leaf, "nbytes")), leaves[0].shape[0]
 
 
 def in_groups(
@@ -85,8 +101,7 @@ def in_groups(
     replicas = jax.tree.leaves(systems.own())[0].shape[0]
     if size >= replicas:
         return mapped(systems)
-    owned = lambda axis, value: jax.tree.map(lambda _: axis is not None, value)
-    is_own = jax.tree.map(owned, axes, systems, is_leaf=lambda axis: axis is None)
+    is_own = _is_own(systems)
     own, shared = eqx.partition(systems, is_own)
 
     def group(own: _System) -> tuple[_System, _System, PyTree]:
@@ -97,6 +112,33 @@ def in_groups(
     own, shared, beside = jax.lax.map(group, split)
     joined = lambda tree: jax.tree.map(lambda v: v.reshape(replicas, *v.shape[2:]), tree)
     return eqx.combine(joined(own), jax.tree.map(lambda v: v[0], shared)), joined(beside)
+
+
+def share(systems: _System, first: Array, size: int) -> _System:
+    """The replicas first, …, first + size − 1."""
+    cut = lambda own, leaf: jax.lax.dynamic_slice_in_dim(leaf, first, size) if own else leaf
+    return jax.tree.map(cut, _is_own(systems), systems)
+
+
+def shares_joined(moved: Sequence[tuple[_System, PyTree]], firsts: Sequence[int]) -> tuple[_System, PyTree]:
+    """All replicas, and what is beside them, of shares that begin at the given ones; of a replica in two
+    shares the first counts."""
+    size = _size(moved[0][0])[1]
+    skipped = [max(0, before + size - first) for before, first in pairwise((-size, *firsts))]
+
+    def joined(own: bool, *leaves: Array) -> Array:
+        if not own:
+            return leaves[0]
+        return jnp.concatenate([leaf[skip:] for skip, leaf in zip(skipped, leaves, strict=True)])
+
+    is_own = _is_own(moved[0][0]), jax.tree.map(lambda _: True, moved[0][1])
+    return jax.tree.map(joined, is_own, *moved)
+
+
+def _is_own(systems: PyTree) -> PyTree:
+    """For each leaf, whether it has a replica axis."""
+    owned = lambda axis, value: jax.tree.map(lambda _: axis is not None, value)
+    return jax.tree.map(owned, systems.axes(), systems, is_leaf=lambda axis: axis is None)
 
 
 def stack(systems: Sequence[_System]) -> _System:

@@ -8,6 +8,8 @@ import re
 
 import jax
 
+from .._threads import cores
+
 # Settings of JAX by which other numbers are computed; those that check, log or cache are not among them.
 _JAX = (
     "jax_enable_x64",
@@ -61,14 +63,9 @@ def machine() -> dict[str, str]:
     values = {
         "device": str(getattr(device, "device_kind", device)),
         "processor": _processor(),
-        "processors": str(_processors()),
+        "processors": str(cores()),
     }
     return values | {name: os.environ.get(name, "not set") for name in _THREADS}
-
-
-def _processors() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @functools.cache

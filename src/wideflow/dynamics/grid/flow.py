@@ -85,6 +85,10 @@ class GridFlow(AbstractAdaptive):
                 "wf.on_grid(law, low, high, cells)."
             )
 
+    def at(self, state):
+        """Cells do not move, so that their features are taken once."""
+        return eqx.tree_at(lambda flow: flow.functional, self, self.functional.on_cells(state))
+
     def begin(self, state):
         zero, k = jnp.zeros((), state.dtype), jnp.zeros((), jnp.int32)
         first = self._potential(state)(state.mass)

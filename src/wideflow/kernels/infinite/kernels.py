@@ -1,8 +1,6 @@
 """Kernels of infinitely wide networks: the covariance Σ of f(0) (NNGP) and the tangent kernel Θ (NTK)."""
 
 import math
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -15,6 +13,7 @@ from jax.typing import ArrayLike
 
 from ..._checks import count, finite, fits
 from ..._shown import shown
+from ..._threads import side_by_side
 from ...parametrisations import Parametrisation, named
 from ...states.family import Family
 from ...store.registry import must_be, recorded
@@ -176,19 +175,12 @@ def _filled(limit: Limit, samples: Samples, m1: int, m2: int | None, rows: int) 
 
     def fill(corner: tuple[int, int]) -> None:
         i, j = corner
-        with jax.enable_x64(True):  # the setting belongs to a thread
-            tiles = _pairs(limit, left[i], right[j])
+        tiles = _pairs(limit, left[i], right[j])
         for kernel, tile in zip(out, tiles, strict=True):
             _write(kernel, np.asarray(tile), i, j, m2 is None)
 
-    with ThreadPoolExecutor(_cores()) as pool:
-        for _ in pool.map(fill, [(i, j) for i in left for j in right if m2 is not None or j >= i]):
-            pass  # or raise what a tile raised
+    side_by_side(fill, [(i, j) for i in left for j in right if m2 is not None or j >= i])
     return Kernels(*out)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _parts(samples: Samples, start: int, m: int, rows: int) -> dict[int, Samples]:
