@@ -10,11 +10,12 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...kernels.empirical.host_products import lookup_kernel
+
 if TYPE_CHECKING:
     from torch import Tensor
 
 BYTES = 2**27  # of gradients of weights that are held at once
-_LEAST = 64  # rows below which the half of a symmetric product that is saved is lost to its overhead
 
 
 class Product(NamedTuple):
@@ -93,18 +94,14 @@ def joined(parts: list, axis: int) -> "Tensor":
     return parts[0] if len(parts) == 1 else torch.cat(parts, axis)
 
 
-def symmetric(g: "Tensor", out: "Tensor | None" = None) -> "Tensor":
-    """g gᵀ, added to `out`: one half of the rows against the other, then each half in the same way."""
-    m = len(g)
-    out = g.new_zeros(m, m) if out is None else out
-    if m < 2 * _LEAST:
-        return out.addmm_(g, g.T)
-    half = m // 2
-    out[:half, half:].addmm_(g[:half], g[half:].T)
-    out[half:, :half] = out[:half, half:].T
-    symmetric(g[:half], out[:half, :half])
-    symmetric(g[half:], out[half:, half:])
-    return out
+def symmetric(g: "Tensor") -> "Tensor":
+    """g gᵀ. On the host by NumPy, which sees that it is symmetric and takes half of the operations."""
+    if g.device.type != "cpu":
+        return g @ g.T
+    import torch
+
+    flat = g.numpy()
+    return torch.from_numpy(flat @ flat.T)
 
 
 def by_positions(m: int, positions: int, fan: int, units: int) -> bool:
@@ -118,7 +115,7 @@ def _product_kernel(entering: Callable, b: "Tensor", fan: int) -> "Tensor":
     m, positions, units = b.shape
     if positions == 1:
         a = entering(0, m)[:, 0]
-        return (a @ a.T) * (b[:, 0] @ b[:, 0].T)
+        return symmetric(a) * symmetric(b[:, 0])
     if by_positions(m, positions, fan, units):
         return _over_positions(entering(0, m), b)
     return _over_weights(entering, b, fan)
@@ -152,23 +149,11 @@ def _over_weights(entering: Callable, b: "Tensor", fan: int) -> "Tensor":
         g = buffer if part.shape[1] == size else b.new_empty(m, part.shape[1], fan)
         for i in range(0, m, rows):
             torch.bmm(part[i : i + rows], entering(i, min(m, i + rows)), out=g[i : i + rows])
-        symmetric(g.flatten(1), out)
+        out += symmetric(g.flatten(1))
     return out
 
 
 def _lookup_kernel(use: Lookup, b: "Tensor") -> "Tensor":
-    """Σ_tt' [id_t = id_t'] b_t·b_t': over pairs of positions, or over the ids that occur."""
     import torch
 
-    b = use.moving(b)
-    m, positions, units = b.shape
-    known, ids = torch.unique(use.ids, return_inverse=True)
-    if positions**2 > len(known) and m * len(known) * units * b.element_size() <= 4 * BYTES:
-        return symmetric(Lookup(ids, len(known), None).gradients(b))
-    out = b.new_zeros(m, m)
-    size = max(1, min(m, BYTES // (2 * positions * positions * m * b.element_size())))
-    for i in range(0, m, size):
-        pairs = b[i : i + size].flatten(0, 1) @ b.flatten(0, 1).T
-        pairs *= ids[i : i + size].flatten()[:, None] == ids.flatten()
-        out[i : i + size] = pairs.view(-1, positions, m, positions).sum((1, 3))
-    return out
+    return torch.from_numpy(lookup_kernel(use.ids.cpu().numpy(), use.moving(b).cpu().numpy())).to(b)
