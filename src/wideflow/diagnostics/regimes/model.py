@@ -38,22 +38,20 @@ class AbstractModel(abc.ABC):
     """f(x; W) on m rows of x with weights W before (`when` = 0) and after (1) training, in NumPy."""
 
     m: int
+    outputs: int  # O
 
     @abc.abstractmethod
     def weights(self, when: int) -> dict[str, np.ndarray]:
         """The weights that train, by name."""
 
     @abc.abstractmethod
-    def outputs(self, when: int, rows: np.ndarray) -> np.ndarray:
-        """f on those rows, (k, O)."""
+    def seen(self, when: int, rows: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray] | None]:
+        """f on those rows, (k, O), and h of every hidden layer, (k, …), by name, None where they are not
+        known."""
 
     @abc.abstractmethod
     def linear(self, rows: np.ndarray) -> np.ndarray:
         """f_lin(x; W_t) = f(x; W_0) + ⟨∇f(x; W_0), W_t − W_0⟩, (k, O)."""
-
-    @abc.abstractmethod
-    def features(self, when: int, rows: np.ndarray) -> dict[str, np.ndarray] | None:
-        """h of every hidden layer, (k, …), by name; None where they are not known."""
 
     @abc.abstractmethod
     def kernels(self, when: int, rows: np.ndarray, groups: Groups, done: Callable[[], None]) -> Kernels:
@@ -95,6 +93,7 @@ class JaxModel(AbstractModel):
         _runs(function("f", f), before, self.x, "f(params, x)" if names is None else "The state")
         self._before = model(f, before, self.x)  # refuses randomness, and rows that depend on each other
         check_finite("params_before", before, "Take the weights of the start of training.")
+        self.outputs = self._before.outputs
         self._params = before, after
         self._f, self._features, self._kernels = f, features, kernels
         self._found: Structure | None = None
@@ -108,13 +107,14 @@ class JaxModel(AbstractModel):
         leaves = [self._counted(leaf) for leaf in jax.tree.leaves(split(self._params[when])[0])]
         return {name: _joined(name, self._names, leaves) for name in dict.fromkeys(self._names)}
 
-    def outputs(self, when, rows):
-        return self._over(rows, lambda x: _value(self._f, self._params[when], x))
+    def seen(self, when, rows):
+        f = self._over(rows, lambda x: _value(self._f, self._params[when], x))
+        return f, self._hidden(when, rows)
 
     def linear(self, rows):
         return self._over(rows, lambda x: _linear(self._f, *self._params, x))
 
-    def features(self, when, rows):
+    def _hidden(self, when: int, rows: np.ndarray) -> dict[str, np.ndarray] | None:
         x = jnp.asarray(self.x[rows])
         if self._features is not None:
             named = by_name(_value(self._features, self._params[when], x), len(rows))
