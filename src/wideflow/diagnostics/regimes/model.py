@@ -67,8 +67,8 @@ class AbstractModel(abc.ABC):
         """Bytes of a number."""
         return 4
 
-    def buffers(self, f0: np.ndarray, ft: np.ndarray) -> "BufferMove | None":
-        """What moved besides weights, where f0 and ft are the outputs with it held."""
+    def buffers(self, rows: np.ndarray, f0: np.ndarray, ft: np.ndarray) -> "BufferMove | None":
+        """What moved besides weights, where f0 and ft are the outputs on those rows with it held."""
         return None
 
     def notes(self) -> tuple[str, ...]:

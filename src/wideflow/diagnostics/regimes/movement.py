@@ -63,7 +63,8 @@ def measure(
     projections: int | None = None,
     progress: bool | None = None,
 ) -> Movement:
-    """Movement of a model; kernel and CKA on at most `rows` rows, drawn at random by `seed`."""
+    """Movement of a model; kernel, CKA and the gap to the linearisation on at most `rows` rows, drawn at
+    random by `seed`."""
     rows = None if rows is None else count("rows", rows)
     projections = None if projections is None else count("projections", projections)
     before, after = model.weights(0), model.weights(1)
@@ -79,7 +80,7 @@ def measure(
     broken += [] if np.isfinite(ft).all() else ["f"]
     features, gap, kernel = None if broken else features, None, None
     if not broken:
-        gap = _gap(f0, ft, model.linear(np.arange(model.m)))
+        gap = _gap(f0[chosen], ft[chosen], model.linear(chosen))
         work = Work(model, plan, projected(model.outputs, plan.projections, seed), seconds, progress)
         kernel = _kernel(work, chosen, target, ft - f0)
     return Movement(
@@ -96,7 +97,7 @@ def measure(
         broken=tuple(broken),
         notes=_notes(model, plan, seed, bool(features) or bool(broken), kernel),
         still=all(np.array_equal(w, after[name]) for name, w in before.items()),
-        buffers=None if broken else model.buffers(f0, ft),
+        buffers=None if broken else model.buffers(chosen, f0[chosen], ft[chosen]),
     )
 
 
@@ -105,7 +106,7 @@ def _notes(
 ) -> tuple[str, ...]:
     notes = list(model.notes())
     if plan.rows < model.m:
-        notes.append(f"kernel and CKA on {plan.rows} of {model.m} rows, drawn at random (seed {seed})")
+        notes.append(f"kernel, CKA and the gap to linear on {plan.rows} of {model.m} rows, drawn at random (seed {seed})")
     if plan.is_sketch and kernel is not None:
         notes.append(
             f"the kernel is the mean over the {plan.outputs} outputs, by {plan.projections} random "

@@ -10,7 +10,7 @@ import numpy as np
 from .plan import Groups, Layer
 from .tiles import Kernels
 from .torch_signals import Pass, without_fast_path
-from .torch_uses import Product, Used, gradients, kernels, reduced
+from .torch_uses import Product, Scratch, Used, gradients, kernels, reduced
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,8 +82,9 @@ class TorchKernels:
                 done()
             for name, found in here.items():
                 passes.setdefault(name, []).append(found)
+        scratch = Scratch()
         with self._torch.no_grad():
-            return {name: kernels(passes.pop(name)) for name in list(passes)}
+            return {name: kernels(passes.pop(name), scratch) for name in list(passes)}
 
     # --- which weights can be taken layer by layer --------------------------------------------------
 

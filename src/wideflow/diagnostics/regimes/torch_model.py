@@ -123,22 +123,22 @@ class TorchModel(AbstractModel):
             self._found[when] = TorchKernels(self._torch, self._modules[when], tensors, moving, self.x)
         return self._found[when]
 
-    def buffers(self, f0, ft):
+    def buffers(self, rows, f0, ft):
         if not self._moved:
             return None
         one, other = self._modules
         start = dict(one.named_buffers())
         held = all(self._torch.equal(b, start[name]) for name, b in self._held.items())
-        own = f0 if held else self._own(one), self._own(other)
+        own = f0 if held else self._own(one, rows), self._own(other, rows)
         whole = np.linalg.norm(own[1] - own[0])
         rest = np.linalg.norm(own[1] - own[0] - (ft - f0))
         return BufferMove(tuple(self._moved), float(rest / whole) if whole > 0 else 0.0, rms(own[1]))
 
-    def _own(self, module: "Module") -> np.ndarray:
-        """f of all rows with the module's own buffers."""
+    def _own(self, module: "Module", rows: np.ndarray) -> np.ndarray:
+        """f with the module's own buffers."""
         with self._torch.no_grad():
-            parts = [_numpy(module(self.x[part])) for part in pieces(np.arange(self.m))]
-        return np.concatenate(parts).reshape(self.m, -1)
+            parts = [_numpy(module(self.x[part])) for part in pieces(rows)]
+        return np.concatenate(parts).reshape(len(rows), -1)
 
     def _moving(self, when: int) -> Data:
         trained = {name for name, p in self._modules[1].named_parameters() if p.requires_grad}

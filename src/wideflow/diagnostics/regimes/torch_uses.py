@@ -59,6 +59,19 @@ Use = Product | Lookup | Direct
 Used = list[tuple[Use, "Tensor"]]  # every use of one weight with its b
 
 
+class Scratch:
+    """Memory that is taken again and again: pages that are touched for the first time cost more than sums."""
+
+    def __init__(self) -> None:
+        self._flat: Tensor | None = None
+
+    def take(self, like: "Tensor", *shape: int) -> "Tensor":
+        size = math.prod(shape)
+        if self._flat is None or self._flat.numel() < size:
+            self._flat = like.new_empty(size)
+        return self._flat[:size].view(shape)
+
+
 def gradients(used: Used, rows: int) -> "Tensor":
     """Σ over uses of G of the first rows."""
     return functools.reduce(operator.add, (use.gradients(b[:rows]) for use, b in used))
@@ -71,7 +84,7 @@ def reduced(used: Used) -> "Used | Tensor":
     return used if by_factors or alone else gradients(used, len(used[0][1]))
 
 
-def kernels(groups: "list[list[Used | Tensor]]") -> "list[Tensor]":
+def kernels(groups: "list[list[Used | Tensor]]", scratch: Scratch) -> "list[Tensor]":
     """K (m, m) of one weight over all of its uses, summed over the passes back of each group: those lie side
     by side like more units, so that each product of matrices is one. What enters is prepared once."""
     first = groups[0][0]
@@ -85,7 +98,7 @@ def kernels(groups: "list[list[Used | Tensor]]") -> "list[Tensor]":
     positions, fan = sum(use.shape[0] for use in uses), uses[0].shape[1]  # type: ignore[union-attr]
     if len(backs[0][0]) * positions * fan * backs[0][0].element_size() <= 4 * BYTES:
         entering = functools.cache(entering)
-    return [_product_kernel(entering, joined(b, 1), fan) for b in backs]
+    return [_product_kernel(entering, joined(b, 1), fan, scratch) for b in backs]
 
 
 def joined(parts: list, axis: int) -> "Tensor":
@@ -111,14 +124,14 @@ def by_positions(m: int, positions: int, fan: int, units: int) -> bool:
     return pairs < (m * m / 2 + 3 * m * positions) * fan * units
 
 
-def _product_kernel(entering: Callable, b: "Tensor", fan: int) -> "Tensor":
+def _product_kernel(entering: Callable, b: "Tensor", fan: int, scratch: Scratch) -> "Tensor":
     m, positions, units = b.shape
     if positions == 1:
         a = entering(0, m)[:, 0]
         return symmetric(a) * symmetric(b[:, 0])
     if by_positions(m, positions, fan, units):
         return _over_positions(entering(0, m), b)
-    return _over_weights(entering, b, fan)
+    return _over_weights(entering, b, fan, scratch)
 
 
 def _over_positions(a: "Tensor", b: "Tensor") -> "Tensor":
@@ -135,18 +148,18 @@ def _over_positions(a: "Tensor", b: "Tensor") -> "Tensor":
     return out
 
 
-def _over_weights(entering: Callable, b: "Tensor", fan: int) -> "Tensor":
-    """G of all rows, some units at a time, into one buffer: fresh memory costs more than the sums."""
+def _over_weights(entering: Callable, b: "Tensor", fan: int, scratch: Scratch) -> "Tensor":
+    """G of all rows, some units at a time."""
     import torch
 
     m, positions, units = b.shape
     most = max(1, BYTES // (m * fan * b.element_size()))
     size = math.ceil(units / math.ceil(units / most))
     rows = max(1, min(m, BYTES // (positions * fan * b.element_size())))
-    buffer, out = b.new_empty(m, size, fan), b.new_zeros(m, m)
+    out = b.new_zeros(m, m)
     for k in range(0, units, size):
         part = b[:, :, k : k + size].transpose(1, 2)
-        g = buffer if part.shape[1] == size else b.new_empty(m, part.shape[1], fan)
+        g = scratch.take(b, m, part.shape[1], fan)
         for i in range(0, m, rows):
             torch.bmm(part[i : i + rows], entering(i, min(m, i + rows)), out=g[i : i + rows])
         out += symmetric(g.flatten(1))
