@@ -63,7 +63,7 @@ def test_rows_fall_with_the_size_of_the_model():
     small, large = [Layer(1, 784, 800)], [Layer(64, 2048, 2048)] * 48
     plan = lambda layers, **asked: planned(layers, 4, 1000, 10, asked.get("rows"), asked.get("projections"))
     assert plan(small).rows == 256 and plan(small).projections == 10 and plan(small).batch == 256
-    assert plan(large).rows == 32 and 4 <= plan(large).projections < 10 and plan(large).is_sketch
+    assert plan(large).rows == 32 and 3 <= plan(large).projections < 10 and plan(large).is_sketch
     asked = plan(large, rows=100, projections=10)
     assert asked.rows == 100 and not asked.is_sketch and asked.gradients > plan(large, rows=100).gradients
 

@@ -49,6 +49,22 @@ class Tokens(nn.Module):
         return self.head(h.mean(1))
 
 
+class Bare(nn.Module):
+    """Parameters without a layer: a token in front, positions, scales of units and of everything; one that
+    meets the rows in two ways."""
+
+    def __init__(self):
+        super().__init__()
+        draw = lambda *shape: nn.Parameter(torch.randn(shape))
+        self.token, self.positions, self.scale, self.gain = draw(1, 1, 4), draw(1, 4, 4), draw(4), draw()
+        self.both, self.head = draw(4), nn.Linear(4, 2)
+
+    def forward(self, x):
+        h = torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.positions
+        h = torch.tanh(h * self.scale) * self.gain
+        return self.head(torch.tanh(h * self.both).mean(1) + self.both)
+
+
 class Attention(nn.Module):
     """Attention called by itself: with masks, its weights used, and once between different sequences."""
 
@@ -127,15 +143,15 @@ CASES = {
             "1.weight",
             "2.weight",
             "2.bias",
-            "4.bias",
             "4.parametrizations.weight.original0",
             "4.parametrizations.weight.original1",
         ],
     ),
     "tied": (Tied, lambda: torch.randint(7, (6, 5)), ["table.weight"]),
     "twice": (Twice, lambda: torch.randn(6, 4, 5), []),
-    "transformer": (lambda: Tokens(True), lambda: torch.randint(9, (6, 5)), ["positions"]),
-    "rows on the second axis": (lambda: Tokens(False), lambda: torch.randint(9, (5, 5)), ["positions"]),
+    "transformer": (lambda: Tokens(True), lambda: torch.randint(9, (6, 5)), []),
+    "rows on the second axis": (lambda: Tokens(False), lambda: torch.randint(9, (5, 5)), []),
+    "bare": (Bare, lambda: torch.randn(6, 3, 4), ["both"]),
     "attention": (
         Attention,
         lambda: torch.randn(5, 4, 6),

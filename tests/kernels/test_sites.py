@@ -154,7 +154,6 @@ def test_few_vectors_at_a_time(monkeypatch):
     counts = lambda: calls.append(1)
     whole = run().terms
     monkeypatch.setattr("wideflow.kernels.empirical.sites._BYTES", 1)  # a vector at a time
-    monkeypatch.setattr("wideflow.kernels.empirical.sites._TABLE", 1)  # no gradient of a table
     again = run().terms
     np.testing.assert_allclose(again, whole, rtol=0, atol=1e-12 * np.abs(whole).max())
     assert len(calls) == 4

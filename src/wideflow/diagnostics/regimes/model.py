@@ -38,22 +38,20 @@ class AbstractModel(abc.ABC):
     """f(x; W) on m rows of x with weights W before (`when` = 0) and after (1) training, in NumPy."""
 
     m: int
+    outputs: int  # O
 
     @abc.abstractmethod
     def weights(self, when: int) -> dict[str, np.ndarray]:
         """The weights that train, by name."""
 
     @abc.abstractmethod
-    def outputs(self, when: int, rows: np.ndarray) -> np.ndarray:
-        """f on those rows, (k, O)."""
+    def seen(self, when: int, rows: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray] | None]:
+        """f on those rows, (k, O), and h of every hidden layer, (k, …), by name, None where they are not
+        known."""
 
     @abc.abstractmethod
     def linear(self, rows: np.ndarray) -> np.ndarray:
         """f_lin(x; W_t) = f(x; W_0) + ⟨∇f(x; W_0), W_t − W_0⟩, (k, O)."""
-
-    @abc.abstractmethod
-    def features(self, when: int, rows: np.ndarray) -> dict[str, np.ndarray] | None:
-        """h of every hidden layer, (k, …), by name; None where they are not known."""
 
     @abc.abstractmethod
     def kernels(self, when: int, rows: np.ndarray, groups: Groups, done: Callable[[], None]) -> Kernels:
@@ -69,8 +67,8 @@ class AbstractModel(abc.ABC):
         """Bytes of a number."""
         return 4
 
-    def buffers(self, f0: np.ndarray, ft: np.ndarray) -> "BufferMove | None":
-        """What moved besides weights, where f0 and ft are the outputs with it held."""
+    def buffers(self, rows: np.ndarray, f0: np.ndarray, ft: np.ndarray) -> "BufferMove | None":
+        """What moved besides weights, where f0 and ft are the outputs on those rows with it held."""
         return None
 
     def notes(self) -> tuple[str, ...]:
@@ -96,6 +94,7 @@ class JaxModel(AbstractModel):
         # A model of others may be random, or mix rows, and is then refused; states do neither.
         self._before = (model if names is None else model_by_shape)(f, before, self.x)
         check_finite("params_before", before, "Take the weights of the start of training.")
+        self.outputs = self._before.outputs
         self._params = before, after
         self._f, self._features, self._kernels = f, features, kernels
         self._found: Structure | None = None
@@ -109,13 +108,14 @@ class JaxModel(AbstractModel):
         leaves = [self._counted(leaf) for leaf in jax.tree.leaves(split(self._params[when])[0])]
         return {name: _joined(name, self._names, leaves) for name in dict.fromkeys(self._names)}
 
-    def outputs(self, when, rows):
-        return self._over(rows, lambda x: _value(self._f, self._params[when], x))
+    def seen(self, when, rows):
+        f = self._over(rows, lambda x: _value(self._f, self._params[when], x))
+        return f, self._hidden(when, rows)
 
     def linear(self, rows):
         return self._over(rows, lambda x: _linear(self._f, *self._params, x))
 
-    def features(self, when, rows):
+    def _hidden(self, when: int, rows: np.ndarray) -> dict[str, np.ndarray] | None:
         x = jnp.asarray(self.x[rows])
         if self._features is not None:
             named = by_name(_value(self._features, self._params[when], x), len(rows))

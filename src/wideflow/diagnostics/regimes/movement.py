@@ -1,29 +1,16 @@
 """What training has moved: weights, features, the function, the kernel, and the gap to the linearisation."""
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
 from ..._checks import count
-from ..alignment import alignment, are_classes, cka, relative_movement, rms, target_of
-from .model import AbstractModel, BufferMove, pieces
+from ..alignment import alignment, are_classes, relative_movement, rms, target_of
+from .hidden import FeatureMove, seen
+from .model import AbstractModel, BufferMove
 from .plan import KernelPlan, planned, projected
 from .work import Work
-
-
-@dataclass(frozen=True)
-class FeatureMove:
-    """Of one hidden layer: rms over rows and units of Δh = h_t − h_0 and of h_0, their ratio, the rms of h_t,
-    and the alignment (linear CKA) of h_0 with h_t."""
-
-    dh: float
-    h0: float
-    ht: float
-    relative: float
-    cka: float
 
 
 @dataclass(frozen=True)
@@ -76,29 +63,25 @@ def measure(
     projections: int | None = None,
     progress: bool | None = None,
 ) -> Movement:
-    """Movement of a model; kernel and CKA on at most `rows` rows, drawn at random by `seed`."""
-    everything = np.arange(model.m)
+    """Movement of a model; kernel, CKA and the gap to the linearisation on at most `rows` rows, drawn at
+    random by `seed`."""
     rows = None if rows is None else count("rows", rows)
     projections = None if projections is None else count("projections", projections)
     before, after = model.weights(0), model.weights(1)
-    f0 = model.outputs(0, everything)
-    if not np.isfinite(f0).all():
-        raise ValueError("f must be finite before training on x, but is not. Are params_before and x right?")
-    begun = time.perf_counter()
-    ft = model.outputs(1, everything)
-    seconds = time.perf_counter() - begun
-    target = None if y is None else target_of(y, f0)
     layers = model.layers()
     projections = projections if layers else None  # else all outputs are cheap
-    plan = planned(layers, model.itemsize, model.m, f0.shape[1], rows, projections)
+    plan = planned(layers, model.itemsize, model.m, model.outputs, rows, projections)
     chosen = _subset(model.m, plan.rows, seed)
+    f0, ft, features, seconds = seen(model, chosen)
+    if not np.isfinite(f0).all():
+        raise ValueError("f must be finite before training on x, but is not. Are params_before and x right?")
+    target = None if y is None else target_of(y, f0)
     broken = [name for name, w in after.items() if not np.isfinite(w).all()]
     broken += [] if np.isfinite(ft).all() else ["f"]
-    features = gap = kernel = None
+    features, gap, kernel = None if broken else features, None, None
     if not broken:
-        features = _features(model, everything, chosen)
-        gap = _gap(f0, ft, model.linear(everything))
-        work = Work(model, plan, projected(f0.shape[1], plan.projections, seed), seconds, progress)
+        gap = _gap(f0[chosen], ft[chosen], model.linear(chosen))
+        work = Work(model, plan, projected(model.outputs, plan.projections, seed), seconds, progress)
         kernel = _kernel(work, chosen, target, ft - f0)
     return Movement(
         weights=layer_movements(before, after),
@@ -114,7 +97,7 @@ def measure(
         broken=tuple(broken),
         notes=_notes(model, plan, seed, bool(features) or bool(broken), kernel),
         still=all(np.array_equal(w, after[name]) for name, w in before.items()),
-        buffers=None if broken else model.buffers(f0, ft),
+        buffers=None if broken else model.buffers(chosen, f0[chosen], ft[chosen]),
     )
 
 
@@ -123,7 +106,7 @@ def _notes(
 ) -> tuple[str, ...]:
     notes = list(model.notes())
     if plan.rows < model.m:
-        notes.append(f"kernel and CKA on {plan.rows} of {model.m} rows, drawn at random (seed {seed})")
+        notes.append(f"kernel, CKA and the gap to linear on {plan.rows} of {model.m} rows, drawn at random (seed {seed})")
     if plan.is_sketch and kernel is not None:
         notes.append(
             f"the kernel is the mean over the {plan.outputs} outputs, by {plan.projections} random "
@@ -158,36 +141,9 @@ def _subset(m: int, most: int, seed: int) -> np.ndarray:
     return np.sort(np.random.default_rng(seed).choice(m, most, replace=False))
 
 
-def _features(model: AbstractModel, everything: np.ndarray, chosen: np.ndarray) -> PyTree:
-    totals: dict[str, np.ndarray] = {}
-    for rows in pieces(everything):
-        both = model.features(0, rows), model.features(1, rows)
-        if both[0] is None or both[1] is None:
-            return None
-        for name, h0 in both[0].items():
-            h0, ht = np.ravel(h0), np.ravel(both[1][name])
-            squares = np.array([_square(ht - h0), _square(h0), _square(ht), h0.size])
-            totals[name] = totals.get(name, 0) + squares
-    if len(pieces(everything)) > 1 or len(chosen) < len(everything):
-        both = model.features(0, chosen), model.features(1, chosen)
-    one, other = both
-    assert one is not None and other is not None
-    out = {}
-    for name, (moved, start, end, size) in totals.items():
-        dh, h0, ht = np.sqrt(np.array([moved, start, end]) / max(size, 1))
-        relative = dh / h0 if h0 > 0 else (0.0 if dh == 0 else np.inf)
-        out[name] = FeatureMove(float(dh), float(h0), float(ht), float(relative), cka(one[name], other[name]))
-    return out
-
-
 def _gap(f0: np.ndarray, ft: np.ndarray, linear: np.ndarray) -> float:
     moved = np.linalg.norm(ft - f0)
     return float(np.linalg.norm(ft - linear) / moved) if moved > 0 else float("nan")
-
-
-def _square(values: np.ndarray) -> float:
-    """Σ v²: in the dtype of v, whose product sums in blocks."""
-    return float(np.dot(values, values))
 
 
 def _kernel(work: Work, rows: np.ndarray, target: np.ndarray | None, change: np.ndarray) -> KernelMove:

@@ -5,13 +5,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..._checks import available_memory
+
 ROWS = 256
-_FEWEST_ROWS, _FEWEST = 32, 4  # rows, and projections: with fewer, their error could not be told
+_FEWEST_ROWS, _FEWEST = 32, 3  # rows, and projections: with fewer, their error could not be told
 _GROUPS = 8
-MEMORY = 2**31  # bytes of what a pass over the rows keeps
+MEMORY = 2**33  # bytes of what a pass over the rows keeps, and at most half of what is free
 _AT_ONCE = 5e10  # operations: a second or two, up to which all outputs are taken
 _SECONDS = 5e11  # operations: some ten seconds or two, up to which 256 rows are
-_GRADIENTS = 14.0  # times the operations of the gradient of the rows, beyond which outputs are projected
+# Times the operations of the gradient of the rows, beyond which outputs are projected: with the passes over all
+# rows for outputs, hidden layers and the linearisation the report then takes less than 20 gradients.
+_GRADIENTS = 12.0
 _KEPT = 3.0  # times what enters and leaves the layers: what else a pass keeps of it
 
 
@@ -59,7 +63,7 @@ def kernel_operations(layers: list[Layer], m: int, projections: int) -> float:
 def _contraction(m: int, t: int, f: int, u: int) -> float:
     if t == 1:
         return m * m * float(f + u)
-    return min((float(m) * t) ** 2 * (f + u), (m * m * 0.56 + 3.0 * m * t) * f * u)
+    return min((float(m) * t) ** 2 * (f + u), (m * m * 0.5 + 3.0 * m * t) * f * u)
 
 
 def planned(
@@ -73,7 +77,8 @@ def planned(
             break
         taken = max(_FEWEST_ROWS, taken // 2)
     kept = _KEPT * itemsize * sum(t * (f + u) for t, f, u in layers)
-    batch = int(max(2, min(taken, MEMORY // max(kept, 1.0))))
+    most = min(MEMORY, 0.5 * available_memory())
+    batch = int(max(2, min(taken, most // max(kept, 1.0))))
     s = _projections(layers, taken, outputs) if projections is None else min(projections, outputs)
     again = 1.0 if batch >= taken else math.ceil(taken / max(1, batch // 2)) - 1.0
     work = again * _cost(layers, taken, s)

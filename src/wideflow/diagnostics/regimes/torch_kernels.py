@@ -10,7 +10,7 @@ import numpy as np
 from .plan import Groups, Layer
 from .tiles import Kernels
 from .torch_signals import Pass, without_fast_path
-from .torch_uses import Product, Used, gradients, kernels, reduced
+from .torch_uses import Product, Scratch, Used, gradients, kernels, reduced
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _BYTES = 2**28  # of one tile of Jacobians
 _BACK = 2**30  # bytes of what came back in several passes
+_SPREAD = 2**18  # entries of a bare parameter of which each row may have a copy
 _ROWS = 32  # at a time through torch.func, which keeps all that it computes
 
 
@@ -32,7 +33,8 @@ class TorchKernels:
         self._tensors = {name: t.detach() for name, t in tensors.items()}
         self.moving = moving
         self.axes, self.layers = self._checked(x[:2])
-        self.generic = [name for name in moving if name not in self.axes]
+        self.spread = self._spread(x[:2])
+        self.generic = [name for name in moving if name not in self.axes and name not in self.spread]
 
     def kernels(self, x: "Tensor", groups: Groups, done: Callable[[], None]) -> Kernels:
         """K_p = Σ_k (J_p v_k)(J_p v_k)ᵀ of each parameter p, and the terms of Σ_p K_p by groups of vectors
@@ -40,7 +42,9 @@ class TorchKernels:
         m, first = len(x), self._tensors[self.moving[0]]
         parts = {name: first.new_zeros(m, m) for name in self.moving}
         terms = first.new_zeros(len(groups), m, m)
-        forward = Pass(self._torch, self._module, self._tensors, x, self.axes) if self.axes else None
+        forward = None
+        if self.axes or self.spread:
+            forward = Pass(self._torch, self._module, self._tensors, x, self.axes, self.spread)
         v = [self._torch.as_tensor(group).to(first) for group in groups]
         for which, some in self._batches(v, m):
             for name, terms_of in self._layerwise(forward, some, done).items():
@@ -54,6 +58,7 @@ class TorchKernels:
     def _batches(self, groups: "list[Tensor]", m: int) -> "Iterator[tuple[list[int], list[Tensor]]]":
         """Groups, or parts of them, of whose passes back all b fit in memory, with their numbers."""
         size = m * sum(layer.positions * layer.units for layer in self.layers)
+        size += m * sum(self._tensors[name].numel() for name in self.spread)
         most = max(1, _BACK // max(1, size * groups[0].element_size()))
         which: list[int] = []
         some: list[Tensor] = []
@@ -77,15 +82,16 @@ class TorchKernels:
                 done()
             for name, found in here.items():
                 passes.setdefault(name, []).append(found)
+        scratch = Scratch()
         with self._torch.no_grad():
-            return {name: kernels(passes.pop(name)) for name in list(passes)}
+            return {name: kernels(passes.pop(name), scratch) for name in list(passes)}
 
     # --- which weights can be taken layer by layer --------------------------------------------------
 
     def _checked(self, x: "Tensor") -> tuple[dict[str, int], list[Layer]]:
         """The axis of rows of each weight that can, and the sizes of its uses."""
         torch = self._torch
-        true, cotangent = self._true(x)
+        true, cotangent = self._true(x, 0)
         axes: dict[str, int] = {}
         layers: list[Layer] = []
         for axis in (0, 1):
@@ -105,8 +111,37 @@ class TorchKernels:
                     layers += [Layer(*use.shape) for use in uses if isinstance(use, Product)]
         return axes, layers
 
-    def _true(self, x: "Tensor") -> tuple[dict[str, Any], "Tensor"]:
-        """By autograd: the gradient of v·f at the first row, v at random."""
+    def _spread(self, x: "Tensor") -> dict[str, tuple[int, ...]]:
+        """Of bare parameters that can have a copy for each row (positions that are added, scales), its shape
+        in one row: with axes of length 1 in front, or without one that is there. The last row must have its
+        gradient in its own copy, and none in the others."""
+        left = [name for name in self.moving if name not in self.axes and ".parametrizations." not in name]
+        left = [name for name in left if self._tensors[name].numel() <= _SPREAD]
+        true, cotangent = self._true(x, len(x) - 1) if left else ({}, None)
+        found: dict[str, tuple[int, ...]] = {}
+        for name in left:
+            shape = tuple(self._tensors[name].shape)
+            ones = [(1,) * k + shape for k in range(4)]
+            for candidate in [shape[1:], *ones] if shape[:1] == (1,) else ones:
+                copies = self._copied(x, cotangent, name, candidate)
+                if true[name] is not None and copies is not None and not bool(copies[:-1].any()):
+                    if _agree(self._torch, true[name], copies[-1]):
+                        found[name] = candidate
+                        break
+        return found
+
+    def _copied(self, x: "Tensor", cotangent: Any, name: str, shape: tuple[int, ...]) -> Any:
+        """Gradients of all rows by copies of that shape; None where the module does not take them."""
+        found: list = []
+        try:
+            forward = Pass(self._torch, self._module, self._tensors, x, {}, {name: shape})
+            forward.back(cotangent, lambda _, used: found.append(gradients(used, len(x))), again=False)
+        except (RuntimeError, ValueError, IndexError, TypeError, AssertionError):
+            return None
+        return found[0] if found else None
+
+    def _true(self, x: "Tensor", row: int) -> tuple[dict[str, Any], "Tensor"]:
+        """By autograd: the gradient of v·f at one row, v at random."""
         torch = self._torch
         leaves = {name: self._tensors[name].clone().requires_grad_() for name in self.moving}
         with without_fast_path(torch), torch.enable_grad():
@@ -114,7 +149,7 @@ class TorchKernels:
             f = f.reshape(len(x), -1)
         draw = np.random.default_rng(0).normal(size=f.shape[1])
         cotangent = torch.zeros_like(f)
-        cotangent[0] = torch.as_tensor(draw).to(f)
+        cotangent[row] = torch.as_tensor(draw).to(f)
         if not f.requires_grad:
             return {name: None for name in leaves}, cotangent
         grads = torch.autograd.grad(f, list(leaves.values()), cotangent, allow_unused=True)

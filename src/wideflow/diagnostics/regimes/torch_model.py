@@ -61,17 +61,13 @@ class TorchModel(AbstractModel):
             raise ValueError(f"x must be a batch of at least one sample, got shape {tuple(self.x.shape)}.")
         self.m = len(self.x)
         for module in self._modules:
-            self._check_mode(module)
+            self.outputs = self._check_mode(module)
         self._moved = moved_buffers(torch, *self._modules)
         self._held = held_buffers(torch, before, self.x) if self._moved else {}
         self._found: dict[int, TorchKernels] = {}
 
     def weights(self, when):
         return {name: _numpy(p) for name, p in self._moving(when).items()}
-
-    def outputs(self, when, rows):
-        parts = [_numpy(self._call(when, self.x[part])) for part in pieces(rows)]
-        return np.concatenate(parts).reshape(len(rows), -1)
 
     def linear(self, rows):
         start, end = self._moving(0), self._moving(1)
@@ -84,7 +80,7 @@ class TorchModel(AbstractModel):
             parts.append(_numpy(f0 + change))
         return np.concatenate(parts).reshape(len(rows), -1)
 
-    def features(self, when, rows):
+    def seen(self, when, rows):
         captured: Data = {}
         hooks = []
 
@@ -100,14 +96,14 @@ class TorchModel(AbstractModel):
             if not list(module.children()) and list(module.parameters()):
                 hooks.append(module.register_forward_hook(keep(name or "module")))
         try:
-            self._call(when, self.x[rows])
+            f = _numpy(self._call(when, self.x[rows])).reshape(len(rows), -1)
         finally:
             for hook in hooks:
                 hook.remove()
         hidden = {
             name: h.cpu().numpy() for name, h in list(captured.items())[:-1] if h.shape[:1] == (len(rows),)
         }
-        return hidden or None
+        return f, hidden or None
 
     @property
     def itemsize(self):
@@ -127,17 +123,22 @@ class TorchModel(AbstractModel):
             self._found[when] = TorchKernels(self._torch, self._modules[when], tensors, moving, self.x)
         return self._found[when]
 
-    def buffers(self, f0, ft):
+    def buffers(self, rows, f0, ft):
         if not self._moved:
             return None
-        own = []
-        for module in self._modules:
-            with self._torch.no_grad():
-                parts = [_numpy(module(self.x[part])) for part in pieces(np.arange(self.m))]
-            own.append(np.concatenate(parts).reshape(self.m, -1))
+        one, other = self._modules
+        start = dict(one.named_buffers())
+        held = all(self._torch.equal(b, start[name]) for name, b in self._held.items())
+        own = f0 if held else self._own(one, rows), self._own(other, rows)
         whole = np.linalg.norm(own[1] - own[0])
         rest = np.linalg.norm(own[1] - own[0] - (ft - f0))
         return BufferMove(tuple(self._moved), float(rest / whole) if whole > 0 else 0.0, rms(own[1]))
+
+    def _own(self, module: "Module", rows: np.ndarray) -> np.ndarray:
+        """f with the module's own buffers."""
+        with self._torch.no_grad():
+            parts = [_numpy(module(self.x[part])) for part in pieces(rows)]
+        return np.concatenate(parts).reshape(len(rows), -1)
 
     def _moving(self, when: int) -> Data:
         trained = {name for name, p in self._modules[1].named_parameters() if p.requires_grad}
@@ -176,7 +177,8 @@ class TorchModel(AbstractModel):
             if not bool(self._torch.isfinite(p).all()):
                 raise ValueError(f"The weights before training must be finite, but {name} is not.")
 
-    def _check_mode(self, module: "Module") -> None:
+    def _check_mode(self, module: "Module") -> int:
+        """The number of outputs."""
         for name, part in module.named_modules():
             kind = type(part).__name__
             coupled = (kind in _RANDOM and getattr(part, "p", 1.0) > 0) or "BatchNorm" in kind
@@ -204,6 +206,7 @@ class TorchModel(AbstractModel):
                 "The module must act row by row, but a row has another output next to a second one than "
                 "alone. Does a layer of it take a mean over the first axis?"
             )
+        return one[:1].numel()
 
 
 def _loaded(module: "Module", weights: Mapping) -> "Module":

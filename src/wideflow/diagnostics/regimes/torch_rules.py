@@ -1,6 +1,7 @@
 """Which uses of its weights a layer of PyTorch makes, by its type: Linear, convolutions, norms, embeddings,
 attention. Every other layer goes through `torch.func`."""
 
+import functools
 import math
 from collections.abc import Callable
 from types import ModuleType
@@ -95,8 +96,8 @@ def last_norm(torch: ModuleType, module: Any, a: "Tensor", axis: int) -> Any:
     norm = F.layer_norm if isinstance(module, torch.nn.LayerNorm) else F.rms_norm
     flat = lambda v: v.movedim(axis, 0).reshape(v.shape[axis], -1, math.prod(shape))
     a = a.detach()
-    normal = lambda k: flat(norm(a, shape, eps=module.eps))[:k]
-    return {"weight": Direct(lambda b: (b * normal(len(b))).sum(1)), "bias": _bias()}, flat
+    normal = functools.cache(lambda: flat(norm(a, shape, eps=module.eps)))
+    return {"weight": Direct(lambda b: (b * normal()[: len(b)]).sum(1)), "bias": _bias()}, flat
 
 
 def channel_norm(torch: ModuleType, module: Any, a: "Tensor", axis: int) -> Any:
@@ -104,13 +105,14 @@ def channel_norm(torch: ModuleType, module: Any, a: "Tensor", axis: int) -> Any:
     F = torch.nn.functional
     flat = lambda v: v.reshape(*v.shape[:2], -1).transpose(1, 2)
 
-    def normal(k: int) -> "Tensor":
+    @functools.cache
+    def normal() -> "Tensor":
         if isinstance(module, torch.nn.GroupNorm):
-            return flat(F.group_norm(a[:k], module.num_groups, eps=module.eps))
-        return flat(F.batch_norm(a[:k], mean, variance, eps=module.eps))
+            return flat(F.group_norm(a, module.num_groups, eps=module.eps))
+        return flat(F.batch_norm(a, mean, variance, eps=module.eps))
 
     mean, variance = getattr(module, "running_mean", None), getattr(module, "running_var", None)
-    return {"weight": Direct(lambda b: (b * normal(len(b))).sum(1)), "bias": _bias()}, flat
+    return {"weight": Direct(lambda b: (b * normal()[: len(b)]).sum(1)), "bias": _bias()}, flat
 
 
 def embedding(torch: ModuleType, module: Any, a: "Tensor", axis: int) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .torch_attention import attend, can_be_seen
 from .torch_rules import linear_uses, rule_of
-from .torch_uses import Use, Used
+from .torch_uses import Direct, Use, Used
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,12 +18,26 @@ Take = Callable[[str, Used], None]
 
 
 class Pass:
-    """f (m, O) of a module at given tensors, with the uses of those weights whose axis of rows is in `axes`.
+    """f (m, O) of a module at given tensors, with the uses of those weights whose axis of rows is in `axes`,
+    and of bare parameters that are spread over rows: each row has a copy, in the shape (m, …) that `spread`
+    gives for one row.
 
     The graph that is kept goes through the outputs of layers alone: no gradient of a weight is computed."""
 
-    def __init__(self, torch: ModuleType, module: "Module", tensors: dict, x: "Tensor", axes: dict[str, int]):
+    def __init__(
+        self,
+        torch: ModuleType,
+        module: "Module",
+        tensors: dict,
+        x: "Tensor",
+        axes: dict[str, int],
+        spread: "dict[str, tuple[int, ...]] | None" = None,
+    ):
         self._torch, self._axes, self._m = torch, axes, len(x)
+        self._copies = {
+            name: tensors[name].reshape(1, *shape).repeat(len(x), *(1 for _ in shape)).requires_grad_()
+            for name, shape in (spread or {}).items()
+        }
         self._names = {id(tensors[name]): name for name in axes}
         self._leaves: list = []
         self._taken = 0
@@ -31,7 +45,7 @@ class Pass:
         self._take: Take | None = None
         self.uses: dict[str, list[Use]] = {}
         with self._seen(module), without_fast_path(torch), torch.enable_grad():
-            f = torch.func.functional_call(module, tensors, (x,))
+            f = torch.func.functional_call(module, {**tensors, **self._copies}, (x,))
         self.f = f.reshape(len(x), -1)
 
     def back(self, cotangent: "Tensor", take: Take, again: bool = True) -> None:
@@ -44,6 +58,10 @@ class Pass:
             leaf.grad = None
         for name, used in self._arrived.items():  # some of their uses are not part of f
             take(name, used)
+        for name, copy in self._copies.items():
+            if copy.grad is not None:
+                take(name, [(Direct(lambda b: b.flatten(1)), copy.grad)])
+            copy.grad = None
 
     @contextmanager
     def _seen(self, module: "Module") -> Iterator[None]:

@@ -10,11 +10,12 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...kernels.empirical.host_products import lookup_kernel
+
 if TYPE_CHECKING:
     from torch import Tensor
 
 BYTES = 2**27  # of gradients of weights that are held at once
-_LEAST = 64  # rows below which the half of a symmetric product that is saved is lost to its overhead
 
 
 class Product(NamedTuple):
@@ -58,6 +59,19 @@ Use = Product | Lookup | Direct
 Used = list[tuple[Use, "Tensor"]]  # every use of one weight with its b
 
 
+class Scratch:
+    """Memory that is taken again and again: pages that are touched for the first time cost more than sums."""
+
+    def __init__(self) -> None:
+        self._flat: Tensor | None = None
+
+    def take(self, like: "Tensor", *shape: int) -> "Tensor":
+        size = math.prod(shape)
+        if self._flat is None or self._flat.numel() < size:
+            self._flat = like.new_empty(size)
+        return self._flat[:size].view(shape)
+
+
 def gradients(used: Used, rows: int) -> "Tensor":
     """Σ over uses of G of the first rows."""
     return functools.reduce(operator.add, (use.gradients(b[:rows]) for use, b in used))
@@ -70,7 +84,7 @@ def reduced(used: Used) -> "Used | Tensor":
     return used if by_factors or alone else gradients(used, len(used[0][1]))
 
 
-def kernels(groups: "list[list[Used | Tensor]]") -> "list[Tensor]":
+def kernels(groups: "list[list[Used | Tensor]]", scratch: Scratch) -> "list[Tensor]":
     """K (m, m) of one weight over all of its uses, summed over the passes back of each group: those lie side
     by side like more units, so that each product of matrices is one. What enters is prepared once."""
     first = groups[0][0]
@@ -84,7 +98,7 @@ def kernels(groups: "list[list[Used | Tensor]]") -> "list[Tensor]":
     positions, fan = sum(use.shape[0] for use in uses), uses[0].shape[1]  # type: ignore[union-attr]
     if len(backs[0][0]) * positions * fan * backs[0][0].element_size() <= 4 * BYTES:
         entering = functools.cache(entering)
-    return [_product_kernel(entering, joined(b, 1), fan) for b in backs]
+    return [_product_kernel(entering, joined(b, 1), fan, scratch) for b in backs]
 
 
 def joined(parts: list, axis: int) -> "Tensor":
@@ -93,18 +107,14 @@ def joined(parts: list, axis: int) -> "Tensor":
     return parts[0] if len(parts) == 1 else torch.cat(parts, axis)
 
 
-def symmetric(g: "Tensor", out: "Tensor | None" = None) -> "Tensor":
-    """g gᵀ, added to `out`: one half of the rows against the other, then each half in the same way."""
-    m = len(g)
-    out = g.new_zeros(m, m) if out is None else out
-    if m < 2 * _LEAST:
-        return out.addmm_(g, g.T)
-    half = m // 2
-    out[:half, half:].addmm_(g[:half], g[half:].T)
-    out[half:, :half] = out[:half, half:].T
-    symmetric(g[:half], out[:half, :half])
-    symmetric(g[half:], out[half:, half:])
-    return out
+def symmetric(g: "Tensor") -> "Tensor":
+    """g gᵀ. On the host by NumPy, which sees that it is symmetric and takes half of the operations."""
+    if g.device.type != "cpu":
+        return g @ g.T
+    import torch
+
+    flat = g.numpy()
+    return torch.from_numpy(flat @ flat.T)
 
 
 def by_positions(m: int, positions: int, fan: int, units: int) -> bool:
@@ -114,14 +124,14 @@ def by_positions(m: int, positions: int, fan: int, units: int) -> bool:
     return pairs < (m * m / 2 + 3 * m * positions) * fan * units
 
 
-def _product_kernel(entering: Callable, b: "Tensor", fan: int) -> "Tensor":
+def _product_kernel(entering: Callable, b: "Tensor", fan: int, scratch: Scratch) -> "Tensor":
     m, positions, units = b.shape
     if positions == 1:
         a = entering(0, m)[:, 0]
-        return (a @ a.T) * (b[:, 0] @ b[:, 0].T)
+        return symmetric(a) * symmetric(b[:, 0])
     if by_positions(m, positions, fan, units):
         return _over_positions(entering(0, m), b)
-    return _over_weights(entering, b, fan)
+    return _over_weights(entering, b, fan, scratch)
 
 
 def _over_positions(a: "Tensor", b: "Tensor") -> "Tensor":
@@ -138,37 +148,25 @@ def _over_positions(a: "Tensor", b: "Tensor") -> "Tensor":
     return out
 
 
-def _over_weights(entering: Callable, b: "Tensor", fan: int) -> "Tensor":
-    """G of all rows, some units at a time, into one buffer: fresh memory costs more than the sums."""
+def _over_weights(entering: Callable, b: "Tensor", fan: int, scratch: Scratch) -> "Tensor":
+    """G of all rows, some units at a time."""
     import torch
 
     m, positions, units = b.shape
     most = max(1, BYTES // (m * fan * b.element_size()))
     size = math.ceil(units / math.ceil(units / most))
     rows = max(1, min(m, BYTES // (positions * fan * b.element_size())))
-    buffer, out = b.new_empty(m, size, fan), b.new_zeros(m, m)
+    out = b.new_zeros(m, m)
     for k in range(0, units, size):
         part = b[:, :, k : k + size].transpose(1, 2)
-        g = buffer if part.shape[1] == size else b.new_empty(m, part.shape[1], fan)
+        g = scratch.take(b, m, part.shape[1], fan)
         for i in range(0, m, rows):
             torch.bmm(part[i : i + rows], entering(i, min(m, i + rows)), out=g[i : i + rows])
-        symmetric(g.flatten(1), out)
+        out += symmetric(g.flatten(1))
     return out
 
 
 def _lookup_kernel(use: Lookup, b: "Tensor") -> "Tensor":
-    """Σ_tt' [id_t = id_t'] b_t·b_t': over pairs of positions, or over the ids that occur."""
     import torch
 
-    b = use.moving(b)
-    m, positions, units = b.shape
-    known, ids = torch.unique(use.ids, return_inverse=True)
-    if positions**2 > len(known) and m * len(known) * units * b.element_size() <= 4 * BYTES:
-        return symmetric(Lookup(ids, len(known), None).gradients(b))
-    out = b.new_zeros(m, m)
-    size = max(1, min(m, BYTES // (2 * positions * positions * m * b.element_size())))
-    for i in range(0, m, size):
-        pairs = b[i : i + size].flatten(0, 1) @ b.flatten(0, 1).T
-        pairs *= ids[i : i + size].flatten()[:, None] == ids.flatten()
-        out[i : i + size] = pairs.view(-1, positions, m, positions).sum((1, 3))
-    return out
+    return torch.from_numpy(lookup_kernel(use.ids.cpu().numpy(), use.moving(b).cpu().numpy())).to(b)

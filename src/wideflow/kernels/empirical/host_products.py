@@ -2,11 +2,11 @@
 own for a product per row are many times slower there."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
 _BYTES = 2**27  # of gradients, or of pairs of positions, that are held at once
-_LEAST = 64  # rows below which the half of a symmetric product that is saved is lost to its overhead
 
 
 def position_kernel(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -47,19 +47,23 @@ def by_weights(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             else np.empty((m, part.shape[1], fan), b.dtype)
         )
         np.matmul(part, a, out=g)
-        _add_symmetric(out, g.reshape(m, -1))
+        flat = g.reshape(m, -1)
+        out += flat @ flat.T  # NumPy sees that it is symmetric, and takes half of the operations
     return out
 
 
-def _add_symmetric(out: np.ndarray, g: np.ndarray) -> None:
-    """g gᵀ: one half of the rows against the other, then each half in the same way."""
-    m = len(g)
-    if m < 2 * _LEAST:
-        out += g @ g.T
-        return
-    half = m // 2
-    block = g[:half] @ g[half:].T
-    out[:half, half:] += block
-    out[half:, :half] += block.T
-    _add_symmetric(out[:half, :half], g[:half])
-    _add_symmetric(out[half:, half:], g[half:])
+def lookup_kernel(ids: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Σ_tt' [id_it = id_jt'] b_it·b_jt' (m, m) of ids (m, T) and b (m, T, units): what came back to each id in
+    each row is summed, then the rows in which an id occurs are multiplied with each other."""
+    m, units = len(ids), b.shape[2]
+    rows = np.broadcast_to(np.arange(m)[:, None], ids.shape)
+    order = np.lexsort((rows.ravel(), ids.ravel()))
+    ids, rows = ids.ravel()[order], rows.ravel()[order]
+    new = np.flatnonzero(np.diff(ids, prepend=ids[0] - 1) | np.diff(rows, prepend=-1))
+    sums = np.add.reduceat(b.reshape(-1, units)[order], new, axis=0)
+    ids, rows = ids[new], rows[new]
+    first = np.flatnonzero(np.diff(ids, prepend=ids[0] - 1))
+    out = np.zeros((m, m), b.dtype)
+    for i, j in pairwise([*first, len(ids)]):
+        out[np.ix_(rows[i:j], rows[i:j])] += sums[i:j] @ sums[i:j].T
+    return out

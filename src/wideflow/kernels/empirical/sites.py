@@ -11,12 +11,11 @@ from jaxtyping import Array, PyTree
 
 from ..._tracing import jit
 from ..function import Model
-from .host_products import position_kernel
+from .host_products import lookup_kernel, position_kernel
 from .signals import Signals, triangle
 from .structure import Entry, Site, Walk
 
 _BYTES = 2**28  # of what came back in several passes at once
-_TABLE = 2**29  # bytes of gradients of a table that are held at once
 
 
 class Structure(NamedTuple):
@@ -145,7 +144,9 @@ def _leaf_kernels(known: Structure, entering: list, back: list, gradients: list)
         which = [i for i, site in enumerate(known.sites) if site.leaf == leaf]
         a, b = (_joined([v[i] for i in which], axis) for v, axis in ((entering, 1), (back, 2)))
         if known.sites[which[0]].lookup:
-            yield leaf, _lookup(np.asarray(a), b)
+            m, k, positions, units = b.shape
+            joined = np.asarray(b.swapaxes(1, 2)).reshape(m, positions, k * units)
+            yield leaf, lookup_kernel(np.asarray(a), joined).astype(float)
         else:
             yield leaf, _product(a, b)
     for leaf, g in zip(known.generic, gradients, strict=True):
@@ -173,31 +174,3 @@ def _product(a: Array, b: Array) -> np.ndarray:
         out[row : row + block.shape[0], column : column + block.shape[1]] = block
         out[column : column + block.shape[1], row : row + block.shape[0]] = block.T
     return out
-
-
-def _lookup(ids: np.ndarray, b: Array) -> np.ndarray:
-    """Σ_tt' [id_t = id_t'] b_t·b_t': over pairs of positions, or over the ids that occur."""
-    m, k, positions, units = b.shape
-    known, inverse = np.unique(ids, return_inverse=True)
-    places = jnp.asarray(inverse.reshape(ids.shape))
-    b = b.swapaxes(1, 2).reshape(m, positions, k * units)
-    small = m * len(known) * k * units * b.dtype.itemsize <= _TABLE
-    if positions**2 > len(known) and small:
-        return np.asarray(_gram(_table(places, b, len(known)).reshape(m, -1)), float)
-    return np.asarray(_pairs(places, b), float)
-
-
-@jit
-def _table(ids: Array, b: Array, size: int) -> Array:
-    rows = jnp.arange(b.shape[0])[:, None]
-    return jnp.zeros((b.shape[0], size, b.shape[2]), b.dtype).at[rows, ids].add(b)
-
-
-@jit
-def _pairs(ids: Array, b: Array) -> Array:
-    def row(one: tuple[Array, Array]) -> Array:
-        same = one[0][:, None] == ids.reshape(-1)
-        inner = jnp.matmul(one[1], b.reshape(-1, b.shape[2]).T, precision="highest")
-        return jnp.where(same, inner, 0.0).reshape(-1, *ids.shape).sum((0, 2))
-
-    return jax.lax.map(row, (ids, b))
