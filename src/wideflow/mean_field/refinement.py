@@ -15,7 +15,7 @@ from .splitting import part_to_split, split
 LEVELS = 8
 _GROWTH = 1.5  # of an order that is tried alone, to see its error
 _FINER = 1.25  # of all orders, from the level that is checked to the one that is returned
-_LITTLE = 1.15  # the same by modes, where orders are larger
+_PART = 0.2  # of tol, that each of the errors of E over x and of the mean in a neuron may take
 _SAFETY = 3.0  # on the errors of E over x and of the mean in a neuron, not followed along the flow
 _SCALE = 0.1  # errors are taken to fall like _SCALE · exp(−κ order): that of a rule with no node at all
 
@@ -59,27 +59,55 @@ def _levels(solve: Solver, first: Resolution, tol: float) -> Iterator[Level]:
     check = _predicted(solve, first, base, tol, [name for name in moving if name != part], still)
     check = check.with_order("time", min(check.rtol, tol / max(_of_one_step(base, 1.0), 1.0)))
     check = check if part is None else split(solve, part, check, tol)
-    before, growth = None, _FINER if solve.modes is None else _LITTLE
+    before, growth = None, _growth(solve, tol)
     for level in range(LEVELS):
         finer = check.scaled(moving, growth)
         if solve.cost(finer) > solve.work:
             break
-        before = solve(check, like=finer) if before is None else before
+        if before is None:
+            before = solve(check, like=finer)
+            if before.status != "ok":
+                yield Level(before, math.inf, check)
+                return
+        finer = _deepened(finer, _inner(solve, before, check, still), tol)
         after = solve(finer)
         if after.status != "ok":
             yield Level(after, math.inf, finer)
             return
-        inner = {n: _SAFETY * solve.static_gap(after, finer, finer.scaled([n], _GROWTH)) for n in still}
+        inner = _inner(solve, after, finer, still)
         gap, stepping = _gap(after, before), _of_one_step(after, finer.rtol)
         error = gap + stepping + sum(inner.values()) + 1e-15
         solve.say(f"level {level + 1}", finer, error)
         yield Level(after, error, finer)
         if error <= tol:
             break
-        coarse = [name for name in still if inner[name] > 0.2 * tol]
+        coarse = [name for name in still if inner[name] > _PART * tol]
         enough = coarse and gap < 0.5 * tol  # of the start and the steps: then those of x and u alone
         check, before = (check if enough else finer).scaled(coarse, _GROWTH), None if coarse else after
-        growth = _FINER if gap < 30 * tol else 2.0
+        growth = _growth(solve, tol) if gap < 30 * tol else 2.0
+
+
+def _growth(solve: Solver, tol: float) -> float:
+    """Of all orders, from the level that is checked to the one that is returned. By modes, where orders are
+    large and errors fall like exp(−κ√order), as much as brings an error of tol to a quarter: the difference
+    of the levels is then thrice the error of the finer."""
+    if solve.modes is None:
+        return _FINER
+    return (1 + math.log(4) / math.log(_SCALE / min(tol, 0.1 * _SCALE))) ** 2
+
+
+def _inner(solve: Solver, run: Run, level: Resolution, still: list[str]) -> dict[str, float]:
+    """The errors of E over x and of the mean in a neuron, at the states of a run, on the safe side."""
+    return {n: _SAFETY * solve.static_gap(run, level, level.scaled([n], _GROWTH)) for n in still}
+
+
+def _deepened(level: Resolution, inner: dict[str, float], tol: float) -> Resolution:
+    """With higher orders of x and u where their errors, seen at a coarser level, are too large."""
+    for name, error in inner.items():
+        if error > _PART * tol:
+            falls = math.log(_SCALE / (0.5 * _PART * tol)) / math.log(_SCALE / min(error, 0.5 * _SCALE))
+            level = level.scaled([name], min(falls**2, _GROWTH))
+    return level
 
 
 def _predicted(

@@ -17,6 +17,7 @@ from ..functionals.base import AbstractFunctional
 from ..functionals.expectations import Quadrature
 from ..functionals.risk import Risk
 from ..loop import evolve
+from ..problems.neurons import AbstractNeuron
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
 from ..run import Run
@@ -33,6 +34,7 @@ WORK = 3e8  # particles × rows × nodes of a mean: about a second for a velocit
 _CHEAP = 2e6  # of the same: compiling takes longer than this
 _FEW = 512  # particles, which take next to no time by modes: fewer are padded to these
 _MANY = 4096  # particles, which take as long as compiling: sizes are padded to multiples of a quarter of it
+_LISTED = 1e7  # nodes of a start: no more of them are written down only to see which weigh next to nothing
 _PAD = 32  # sizes are padded to powers of 2 times this, so that few shapes are compiled
 
 
@@ -67,7 +69,10 @@ class Solver:
         if not self.reduced:
             self.fixed.append("u")
         few = {name: marginal.points_of(3) for name, marginal in zip(law.names, law.marginals, strict=True)}
-        self.modes = spectrum(problem, law.nodes(few)) if self.reduced else None
+        start = law.nodes(few)
+        self.modes = spectrum(problem, start) if self.reduced else None
+        self.pairs = self.modes is not None and self.modes.pairs(start)
+        self.starts: dict[tuple, Particles] = {}
 
     def first(self, tol: float) -> Resolution:
         """A first guess."""
@@ -93,7 +98,7 @@ class Solver:
         def risks(level: Resolution) -> np.ndarray:
             risk = self.risk(level)
             neuron = risk.problem.neuron
-            same = [Particles(s.theta, s.weights, s.alpha, neuron) for s in states]
+            same = [_rounded_up(s, self.modes is not None, neuron) for s in states]
             return np.array([float(risk.value(s)) for s in same])
 
         return float(np.max(np.abs(risks(resolution) - risks(other))))
@@ -108,7 +113,9 @@ class Solver:
     def cost(self, resolution: Resolution) -> float:
         """Evaluations of φ for one velocity, or as much work."""
         if self.modes is not None:
-            return self.modes.cost(self.law.size(resolution.nodes), resolution)
+            size = self.law.size(resolution.nodes)
+            particles = size if size > _LISTED else self._start(resolution).n
+            return self.modes.cost(particles, resolution)
         means = self.problem.neuron.with_order(resolution.u).evaluations
         return self.law.size(resolution.nodes) * self.rows(resolution.x) * means
 
@@ -148,10 +155,8 @@ class Solver:
     def _by_modes(self, resolution: Resolution, probes: int, like: Resolution | None) -> Run:
         """The flow by modes, again with modes that reach further as long as neurons grow out of them."""
         assert self.modes is not None
-        start = self.law.nodes(resolution.nodes, self.alpha)
-        folded = not _has_panels(resolution) and self.modes.pairs(start)
-        particles = self._carried(resolution, folded)
-        shared = 0 if like is None else self._carried(like, folded).n
+        folded, particles = self._folds(resolution), self._start(resolution)
+        shared = 0 if like is None else self._start(like).n
         least = max(_FEW, shared if shared <= _MANY else 0)
         self.modes.makes_room(particles)
         while True:
@@ -159,9 +164,18 @@ class Solver:
             if self.modes.holds(run):
                 return unfolded(run, particles.n) if folded else run
 
-    def _carried(self, level: Resolution, folded: bool) -> Particles:
-        nodes = self.law.nodes(level.nodes, self.alpha)
-        return nodes if _has_panels(level) else carried(nodes, level.rtol, folded)
+    def _folds(self, level: Resolution) -> bool:
+        return self.pairs and not _has_panels(level)
+
+    def _start(self, level: Resolution) -> Particles:
+        """The nodes of the start that are carried by modes."""
+        key = (*level.nodes.items(), level.rtol)
+        if key not in self.starts:
+            nodes = self.law.nodes(level.nodes, self.alpha)
+            self.starts[key] = (
+                nodes if _has_panels(level) else carried(nodes, level.rtol, self._folds(level))
+            )
+        return self.starts[key]
 
     def _flow(
         self, functional: AbstractFunctional, particles: Particles, rtol: float, probes: int, least: int
@@ -207,6 +221,13 @@ def _padded(
     while size < wanted:
         size += min(size, _MANY // 4) if by_modes else size
     return jnp.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1), mode=mode)
+
+
+def _rounded_up(state: PyTree, by_modes: bool, neuron: AbstractNeuron) -> Particles:
+    """The state with weightless particles up to the next size that is compiled."""
+    theta = _padded(state.theta, 0, "edge", by_modes)
+    weights = jnp.pad(state.weights, (0, len(theta) - state.n))
+    return Particles(theta, weights, state.alpha, neuron)
 
 
 def _cut(run: Run, n: int) -> Run:
