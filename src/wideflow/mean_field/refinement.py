@@ -44,13 +44,16 @@ def refined(solve: Solver, first: Resolution, tol: float) -> Level:
 def _levels(solve: Solver, first: Resolution, tol: float) -> Iterator[Level]:
     """Levels until one and the next finer differ by tol at most, each better than the one before.
 
-    They are compared along the whole trajectory. A level refines the nodes of the start and the time steps.
-    The error that is told is that of the coarser of the last two, so it is on the safe side, and what
-    the control of the steps lets pass. The orders of E over x and of the mean inside the neuron are the same
-    in both; their error is looked at apart, at the states of the run. A start of one coordinate is cut into
-    panels, which see where neurons go different ways."""
+    They are compared along the whole trajectory. A level refines the nodes of the start, the time steps and
+    E over x, whose error adds up along the flow. The error that is told is that of the coarser of the last
+    two, so it is on the safe side, and what the control of the steps lets pass, and what higher orders of x
+    and of the mean inside the neuron change at the states of the finer one (the order of that mean is the
+    same in both, as each one compiles). A start of one coordinate is cut into panels, which see where neurons
+    go different ways."""
     moving = [name for name in (*first.nodes, "time") if name not in solve.fixed]
     still = [name for name in ("x", "u") if name not in solve.fixed]
+    both = moving + [name for name in still if name == "x"]
+    solve.tell("first guess")
     base = solve(first)
     yield Level(base, math.inf, first)
     if base.status != "ok":
@@ -59,17 +62,19 @@ def _levels(solve: Solver, first: Resolution, tol: float) -> Iterator[Level]:
     check = _predicted(solve, first, base, tol, [name for name in moving if name != part], still)
     check = check.with_order("time", min(check.rtol, tol / max(_of_one_step(base, 1.0), 1.0)))
     check = check if part is None else split(solve, part, check, tol)
-    before, growth = None, _growth(solve, tol)
+    before, growth, error = None, _growth(solve, tol), math.inf
     for level in range(LEVELS):
-        finer = check.scaled(moving, growth)
+        finer = check.scaled(both, growth)
         if solve.cost(finer) > solve.work:
             break
         if before is None:
+            solve.tell(f"level {level + 1}, the coarser half", error, solve.cost(finer) / solve.cost(check))
             before = solve(check, like=finer)
             if before.status != "ok":
                 yield Level(before, math.inf, check)
                 return
         finer = _deepened(finer, _inner(solve, before, check, still), tol)
+        solve.tell(f"level {level + 1}", error, 0.0)
         after = solve(finer)
         if after.status != "ok":
             yield Level(after, math.inf, finer)
@@ -121,8 +126,9 @@ def _predicted(
     share, found = tol / (2 * len(moving + still)), first
     for name in [name for name in moving + still if name != "time"]:
         alone = first.scaled([name], _GROWTH)
+        solve.tell(f"more nodes of {name}")
         seen = solve.static_gap(base, first, alone) if name in still else _gap(solve(alone), base)
-        power, most = (2, 9) if solve.modes is not None and name in moving else (1, 4)
+        power, most = (2, 16) if solve.modes is not None and name in moving else (1, 4)
         falls = math.log(_SCALE / share) / math.log(_SCALE / min(max(seen, 1e-16), 0.5 * _SCALE))
         needed = math.ceil(min(falls**power, most) * first.order(name))
         found = found.with_order(name, max(needed, int(first.order(name)) if name in still else 3))

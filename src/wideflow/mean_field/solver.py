@@ -2,6 +2,7 @@
 
 import math
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ from ..loop import evolve
 from ..problems.neurons import AbstractNeuron
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
+from ..problems.sphere_mean import is_broken_line
+from ..progress import Part, clock
 from ..run import Run
 from ..states.marginals import Panels
 from ..states.particles import Particles
@@ -60,13 +63,14 @@ class Solver:
     same questions in the same order are then answered from there."""
 
     def __init__(self, problem, law, ts, alpha, penalty, show, work, checkpoint: Checkpoint | None = None):
-        self.checkpoint, self.solved = checkpoint, 0
+        self.checkpoint, self.solved, self.begun = checkpoint, 0, time.monotonic()
+        self.told: bool | Part = False
         self.problem, self.law, self.alpha, self.work = problem, law, alpha, work
         self.ts, self.penalty, self.show = compared_times(ts), penalty, show
         self.sizes: dict[int, float] = {}
         self.fixed = [n for n, m in zip(law.names, law.marginals, strict=True) if not m.spread]
         self.reduced = not problem.neuron.is_flat
-        if not self.reduced:
+        if not self.reduced or _has_no_nodes(problem):
             self.fixed.append("u")
         few = {name: marginal.points_of(3) for name, marginal in zip(law.names, law.marginals, strict=True)}
         start = law.nodes(few)
@@ -130,9 +134,17 @@ class Solver:
         return self.sizes[order]
 
     def say(self, what: str, resolution: Resolution, error: float) -> None:
+        """A line on what is known now."""
         if self.show:
             orders = ", ".join(f"{n} {resolution.order(n):g}" for n in resolution.dimensions())
-            print(f"limit, {what}: risk to {error:.1g} ({orders})", file=sys.stderr, flush=True)
+            spent = clock(time.monotonic() - self.begun)
+            print(f"limit, {what}: risk to {error:.1g} ({orders}), {spent}", file=sys.stderr, flush=True)
+
+    def tell(self, what: str, error: float = math.inf, after: float | None = None) -> None:
+        """What the next solutions are for, and what is known so far, for their bars; `after`: how long all
+        takes that comes after one of them, in units of it."""
+        known = "" if math.isinf(error) else f", risk to {error:.1g} so far"
+        self.told = Part(f"limit, {what}{known}", after) if self.show else False
 
     def __call__(self, resolution: Resolution, probes: int = 0, like: Resolution | None = None) -> Run:
         """The flow at this resolution; padded to the sizes of `like`, whose program it then shares, where
@@ -172,9 +184,7 @@ class Solver:
         key = (*level.nodes.items(), level.rtol)
         if key not in self.starts:
             nodes = self.law.nodes(level.nodes, self.alpha)
-            self.starts[key] = (
-                nodes if _has_panels(level) else carried(nodes, level.rtol, self._folds(level))
-            )
+            self.starts[key] = nodes if _has_panels(level) else carried(nodes, level.rtol, self._folds(level))
         return self.starts[key]
 
     def _flow(
@@ -190,7 +200,7 @@ class Solver:
         if self.penalty is not None:
             functional = functional + self.penalty
         flow = GradientFlow(functional, rtol=rtol, solver=_method(rtol))
-        run = _cut(evolve(flow, particles, self.ts, progress=False, checkpoint=self._next()), size)
+        run = _cut(evolve(flow, particles, self.ts, progress=self.told, checkpoint=self._next()), size)
         if run.status == "interrupted":
             raise StoppedError(run)
         return run
@@ -202,6 +212,12 @@ class Solver:
         place = Path(self.checkpoint.directory) / f"{self.solved:03d}"
         self.solved += 1
         return Checkpoint(place, self.checkpoint.every)
+
+
+def _has_no_nodes(problem: PyTree) -> bool:
+    """Whether the mean inside a reduced neuron is in closed form."""
+    neuron = problem.neuron
+    return len(neuron.blocks) == 1 and is_broken_line(neuron.base.activation)
 
 
 def _least(level: Resolution) -> float:
