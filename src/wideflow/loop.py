@@ -25,7 +25,7 @@ from .dynamics.base import AbstractDynamics, Info
 from .dynamics.replicated import Replicated
 from .endings import EndedWarning, Ending, Endings, Status
 from .observers import resolve
-from .progress import bar
+from .progress import Part, bar
 from .provenance import provenance
 from .run import Row, Run
 from .states.replicas import replica_keys
@@ -49,7 +49,7 @@ def evolve(
     key: Array | None = None,
     observe: Mapping[str, Observer] | Iterable[Observer | str] = (),
     checkpoint: Checkpoint | str | Path | None = None,
-    progress: bool | None = None,
+    progress: bool | Part | None = None,
     snapshots: bool = True,
 ) -> Run:
     """Move `state` by `dynamics` and keep what is seen at the times `ts`.
@@ -151,7 +151,7 @@ class _Loop:
             self.rows = [replace(row, observed=self.watcher(row.t, state)) for row, state in states]
         return self
 
-    def run(self, progress: bool | None) -> Run:
+    def run(self, progress: bool | Part | None) -> Run:
         interrupted = ""
         try:
             now = self.time()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
@@ -28,6 +29,7 @@ from .expectations import AbstractExpectation
 _SIZES = 16  # arrays are padded to multiples of this, so that few shapes are compiled
 _ROUNDINGS = 16  # of a coefficient, on its way through the sums
 _LEAST = 1e-100  # stands for ρ = 0
+_CHUNK = 512  # particles at a time: their waves stay near the processor
 
 
 class Parity(eqx.Module):
@@ -93,13 +95,17 @@ class ByModes(AbstractExpectation):
         return _Polar((s / rho, r / rho), (cosine, sine), 1 / rho, self.kappa / (far**3 * top * sine))
 
     def _coefficients(self, particles) -> list[Float[Array, "n m"]]:
-        parts, found = particles.parts, []
-        polar = self._polar(parts.w)
+        parts = particles.parts
         mass = particles.alpha * particles.weights * (1.0 if parts.a is None else parts.a)
-        for parity in self.parities:
-            radial, turn = self._waves(parity, polar)
-            found.append(parity.coefficients((radial[0] * mass) @ turn[0].T))
-        return found
+
+        def added(moments: list[Array], some: tuple[Array, Array]) -> tuple[list[Array], None]:
+            waves = (self._waves(parity, self._polar(some[0])) for parity in self.parities)
+            found = [(radial[0] * some[1]) @ turn[0].T for radial, turn in waves]
+            return [total + moment for total, moment in zip(moments, found, strict=True)], None
+
+        zeros = [jnp.zeros((p.series.shape[1], p.turns.shape[2]), mass.dtype) for p in self.parities]
+        moments, _ = jax.lax.scan(added, zeros, (_chunks(parts.w), _chunks(mass)))
+        return [parity.coefficients(moment) for parity, moment in zip(self.parities, moments, strict=True)]
 
     def _waves(self, parity: Parity, polar: _Polar) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         radial = _waves(*polar.radial, parity.first, parity.series.shape[1])
@@ -111,11 +117,16 @@ class ByModes(AbstractExpectation):
 
     def _psi(self, w: Float[Array, "2 p"], signals: list[Array]) -> tuple[Array, Array]:
         """ψ and ∇ψ at the points (s, r)."""
+        fields = [p.field(signal).T for p, signal in zip(self.parities, signals, strict=True)]
+        psi, gradient = jax.lax.map(lambda some: self._psi_of(some, fields), _chunks(w))
+        gradient = jnp.moveaxis(gradient, 0, 1).reshape(w.shape)
+        return psi.reshape(-1), gradient * self.scale.astype(w.dtype)[:, None]
+
+    def _psi_of(self, w: Float[Array, "2 p"], fields: list[Array]) -> tuple[Array, Array]:
         polar, zero = self._polar(w), jnp.zeros(w.shape[1], w.dtype)
         psi, by_rho, by_turn = zero, zero, zero
-        for parity, signal in zip(self.parities, signals, strict=True):
+        for parity, field in zip(self.parities, fields, strict=True):
             (radial, radial_sine), (turn, turn_sine) = self._waves(parity, polar)
-            field = parity.field(signal).T
             number = lambda v, parity=parity: parity.numbers(len(v))[:, None]
             along = field @ radial
             psi = psi + jnp.sum(along * turn, axis=0)
@@ -123,8 +134,7 @@ class ByModes(AbstractExpectation):
             across = field @ (number(radial) * radial_sine)
             by_rho = by_rho + polar.slope * jnp.sum(across * turn, axis=0)
         (cosine, sine), by_turn = polar.turn, by_turn * polar.inverse
-        gradient = jnp.stack([cosine * by_rho - sine * by_turn, sine * by_rho + cosine * by_turn])
-        return psi, gradient * self.scale.astype(w.dtype)[:, None]
+        return psi, jnp.stack([cosine * by_rho - sine * by_turn, sine * by_rho + cosine * by_turn])
 
     def _risk(self, signals: list[Array], below: Array | float = math.inf) -> Array:
         total = self.rest
@@ -204,6 +214,13 @@ def _risks(way: ByModes, state: PyTree) -> tuple[Array, Array, Array]:
 def _overlap(way: ByModes, parts: Ridge, signals: list[Array]) -> Array:
     psi, _ = way._psi(parts.w, signals)
     return psi if parts.a is None else parts.a * psi
+
+
+def _chunks(array: Float[Array, "*i p"]) -> Float[Array, "c *i q"]:
+    """The particles in chunks along a new first axis: one of them where they do not divide."""
+    *others, p = array.shape
+    size = p if p % _CHUNK else _CHUNK
+    return jnp.moveaxis(array.reshape(*others, p // size, size), -2, 0) if size else array[None]
 
 
 def _waves(cosine: Array, sine: Array, first: int, size: int) -> tuple[Array, Array]:

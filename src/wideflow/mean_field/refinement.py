@@ -15,7 +15,7 @@ from .splitting import part_to_split, split
 LEVELS = 8
 _GROWTH = 1.5  # of an order that is tried alone, to see its error
 _FINER = 1.25  # of all orders, from the level that is checked to the one that is returned
-_LITTLE = 1.15  # the same by modes, where orders are larger
+_PART = 0.2  # of tol, that each of the errors of E over x and of the mean in a neuron may take
 _SAFETY = 3.0  # on the errors of E over x and of the mean in a neuron, not followed along the flow
 _SCALE = 0.1  # errors are taken to fall like _SCALE · exp(−κ order): that of a rule with no node at all
 
@@ -44,13 +44,16 @@ def refined(solve: Solver, first: Resolution, tol: float) -> Level:
 def _levels(solve: Solver, first: Resolution, tol: float) -> Iterator[Level]:
     """Levels until one and the next finer differ by tol at most, each better than the one before.
 
-    They are compared along the whole trajectory. A level refines the nodes of the start and the time steps.
-    The error that is told is that of the coarser of the last two, so it is on the safe side, and what
-    the control of the steps lets pass. The orders of E over x and of the mean inside the neuron are the same
-    in both; their error is looked at apart, at the states of the run. A start of one coordinate is cut into
-    panels, which see where neurons go different ways."""
+    They are compared along the whole trajectory. A level refines the nodes of the start, the time steps and
+    E over x, whose error adds up along the flow. The error that is told is that of the coarser of the last
+    two, so it is on the safe side, and what the control of the steps lets pass, and what higher orders of x
+    and of the mean inside the neuron change at the states of the finer one (the order of that mean is the
+    same in both, as each one compiles). A start of one coordinate is cut into panels, which see where neurons
+    go different ways."""
     moving = [name for name in (*first.nodes, "time") if name not in solve.fixed]
     still = [name for name in ("x", "u") if name not in solve.fixed]
+    both = moving + [name for name in still if name == "x"]
+    solve.tell("first guess")
     base = solve(first)
     yield Level(base, math.inf, first)
     if base.status != "ok":
@@ -59,27 +62,57 @@ def _levels(solve: Solver, first: Resolution, tol: float) -> Iterator[Level]:
     check = _predicted(solve, first, base, tol, [name for name in moving if name != part], still)
     check = check.with_order("time", min(check.rtol, tol / max(_of_one_step(base, 1.0), 1.0)))
     check = check if part is None else split(solve, part, check, tol)
-    before, growth = None, _FINER if solve.modes is None else _LITTLE
+    before, growth, error = None, _growth(solve, tol), math.inf
     for level in range(LEVELS):
-        finer = check.scaled(moving, growth)
+        finer = check.scaled(both, growth)
         if solve.cost(finer) > solve.work:
             break
-        before = solve(check, like=finer) if before is None else before
+        if before is None:
+            solve.tell(f"level {level + 1}, the coarser half", error, solve.cost(finer) / solve.cost(check))
+            before = solve(check, like=finer)
+            if before.status != "ok":
+                yield Level(before, math.inf, check)
+                return
+        finer = _deepened(finer, _inner(solve, before, check, still), tol)
+        solve.tell(f"level {level + 1}", error, 0.0)
         after = solve(finer)
         if after.status != "ok":
             yield Level(after, math.inf, finer)
             return
-        inner = {n: _SAFETY * solve.static_gap(after, finer, finer.scaled([n], _GROWTH)) for n in still}
+        inner = _inner(solve, after, finer, still)
         gap, stepping = _gap(after, before), _of_one_step(after, finer.rtol)
         error = gap + stepping + sum(inner.values()) + 1e-15
         solve.say(f"level {level + 1}", finer, error)
         yield Level(after, error, finer)
         if error <= tol:
             break
-        coarse = [name for name in still if inner[name] > 0.2 * tol]
+        coarse = [name for name in still if inner[name] > _PART * tol]
         enough = coarse and gap < 0.5 * tol  # of the start and the steps: then those of x and u alone
         check, before = (check if enough else finer).scaled(coarse, _GROWTH), None if coarse else after
-        growth = _FINER if gap < 30 * tol else 2.0
+        growth = _growth(solve, tol) if gap < 30 * tol else 2.0
+
+
+def _growth(solve: Solver, tol: float) -> float:
+    """Of all orders, from the level that is checked to the one that is returned. By modes, where orders are
+    large and errors fall like exp(−κ√order), as much as brings an error of tol to a quarter: the difference
+    of the levels is then thrice the error of the finer."""
+    if solve.modes is None:
+        return _FINER
+    return (1 + math.log(4) / math.log(_SCALE / min(tol, 0.1 * _SCALE))) ** 2
+
+
+def _inner(solve: Solver, run: Run, level: Resolution, still: list[str]) -> dict[str, float]:
+    """The errors of E over x and of the mean in a neuron, at the states of a run, on the safe side."""
+    return {n: _SAFETY * solve.static_gap(run, level, level.scaled([n], _GROWTH)) for n in still}
+
+
+def _deepened(level: Resolution, inner: dict[str, float], tol: float) -> Resolution:
+    """With higher orders of x and u where their errors, seen at a coarser level, are too large."""
+    for name, error in inner.items():
+        if error > _PART * tol:
+            falls = math.log(_SCALE / (0.5 * _PART * tol)) / math.log(_SCALE / min(error, 0.5 * _SCALE))
+            level = level.scaled([name], min(falls**2, _GROWTH))
+    return level
 
 
 def _predicted(
@@ -93,8 +126,9 @@ def _predicted(
     share, found = tol / (2 * len(moving + still)), first
     for name in [name for name in moving + still if name != "time"]:
         alone = first.scaled([name], _GROWTH)
+        solve.tell(f"more nodes of {name}")
         seen = solve.static_gap(base, first, alone) if name in still else _gap(solve(alone), base)
-        power, most = (2, 9) if solve.modes is not None and name in moving else (1, 4)
+        power, most = (2, 16) if solve.modes is not None and name in moving else (1, 4)
         falls = math.log(_SCALE / share) / math.log(_SCALE / min(max(seen, 1e-16), 0.5 * _SCALE))
         needed = math.ceil(min(falls**power, most) * first.order(name))
         found = found.with_order(name, max(needed, int(first.order(name)) if name in still else 3))

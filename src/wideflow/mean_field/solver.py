@@ -2,6 +2,7 @@
 
 import math
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +18,11 @@ from ..functionals.base import AbstractFunctional
 from ..functionals.expectations import Quadrature
 from ..functionals.risk import Risk
 from ..loop import evolve
+from ..problems.neurons import AbstractNeuron
 from ..problems.nodes import Nodes
 from ..problems.problem import Problem
+from ..problems.sphere_mean import is_broken_line
+from ..progress import Part, clock
 from ..run import Run
 from ..states.marginals import Panels
 from ..states.particles import Particles
@@ -33,6 +37,7 @@ WORK = 3e8  # particles × rows × nodes of a mean: about a second for a velocit
 _CHEAP = 2e6  # of the same: compiling takes longer than this
 _FEW = 512  # particles, which take next to no time by modes: fewer are padded to these
 _MANY = 4096  # particles, which take as long as compiling: sizes are padded to multiples of a quarter of it
+_LISTED = 1e7  # nodes of a start: no more of them are written down only to see which weigh next to nothing
 _PAD = 32  # sizes are padded to powers of 2 times this, so that few shapes are compiled
 
 
@@ -58,16 +63,20 @@ class Solver:
     same questions in the same order are then answered from there."""
 
     def __init__(self, problem, law, ts, alpha, penalty, show, work, checkpoint: Checkpoint | None = None):
-        self.checkpoint, self.solved = checkpoint, 0
+        self.checkpoint, self.solved, self.begun = checkpoint, 0, time.monotonic()
+        self.told: bool | Part = False
         self.problem, self.law, self.alpha, self.work = problem, law, alpha, work
         self.ts, self.penalty, self.show = compared_times(ts), penalty, show
         self.sizes: dict[int, float] = {}
         self.fixed = [n for n, m in zip(law.names, law.marginals, strict=True) if not m.spread]
         self.reduced = not problem.neuron.is_flat
-        if not self.reduced:
+        if not self.reduced or _has_no_nodes(problem):
             self.fixed.append("u")
         few = {name: marginal.points_of(3) for name, marginal in zip(law.names, law.marginals, strict=True)}
-        self.modes = spectrum(problem, law.nodes(few)) if self.reduced else None
+        start = law.nodes(few)
+        self.modes = spectrum(problem, start) if self.reduced else None
+        self.pairs = self.modes is not None and self.modes.pairs(start)
+        self.starts: dict[tuple, Particles] = {}
 
     def first(self, tol: float) -> Resolution:
         """A first guess."""
@@ -93,7 +102,7 @@ class Solver:
         def risks(level: Resolution) -> np.ndarray:
             risk = self.risk(level)
             neuron = risk.problem.neuron
-            same = [Particles(s.theta, s.weights, s.alpha, neuron) for s in states]
+            same = [_rounded_up(s, self.modes is not None, neuron) for s in states]
             return np.array([float(risk.value(s)) for s in same])
 
         return float(np.max(np.abs(risks(resolution) - risks(other))))
@@ -108,7 +117,9 @@ class Solver:
     def cost(self, resolution: Resolution) -> float:
         """Evaluations of φ for one velocity, or as much work."""
         if self.modes is not None:
-            return self.modes.cost(self.law.size(resolution.nodes), resolution)
+            size = self.law.size(resolution.nodes)
+            particles = size if size > _LISTED else self._start(resolution).n
+            return self.modes.cost(particles, resolution)
         means = self.problem.neuron.with_order(resolution.u).evaluations
         return self.law.size(resolution.nodes) * self.rows(resolution.x) * means
 
@@ -123,9 +134,17 @@ class Solver:
         return self.sizes[order]
 
     def say(self, what: str, resolution: Resolution, error: float) -> None:
+        """A line on what is known now."""
         if self.show:
             orders = ", ".join(f"{n} {resolution.order(n):g}" for n in resolution.dimensions())
-            print(f"limit, {what}: risk to {error:.1g} ({orders})", file=sys.stderr, flush=True)
+            spent = clock(time.monotonic() - self.begun)
+            print(f"limit, {what}: risk to {error:.1g} ({orders}), {spent}", file=sys.stderr, flush=True)
+
+    def tell(self, what: str, error: float = math.inf, after: float | None = None) -> None:
+        """What the next solutions are for, and what is known so far, for their bars; `after`: how long all
+        takes that comes after one of them, in units of it."""
+        known = "" if math.isinf(error) else f", risk to {error:.1g} so far"
+        self.told = Part(f"limit, {what}{known}", after) if self.show else False
 
     def __call__(self, resolution: Resolution, probes: int = 0, like: Resolution | None = None) -> Run:
         """The flow at this resolution; padded to the sizes of `like`, whose program it then shares, where
@@ -148,10 +167,8 @@ class Solver:
     def _by_modes(self, resolution: Resolution, probes: int, like: Resolution | None) -> Run:
         """The flow by modes, again with modes that reach further as long as neurons grow out of them."""
         assert self.modes is not None
-        start = self.law.nodes(resolution.nodes, self.alpha)
-        folded = not _has_panels(resolution) and self.modes.pairs(start)
-        particles = self._carried(resolution, folded)
-        shared = 0 if like is None else self._carried(like, folded).n
+        folded, particles = self._folds(resolution), self._start(resolution)
+        shared = 0 if like is None else self._start(like).n
         least = max(_FEW, shared if shared <= _MANY else 0)
         self.modes.makes_room(particles)
         while True:
@@ -159,9 +176,16 @@ class Solver:
             if self.modes.holds(run):
                 return unfolded(run, particles.n) if folded else run
 
-    def _carried(self, level: Resolution, folded: bool) -> Particles:
-        nodes = self.law.nodes(level.nodes, self.alpha)
-        return nodes if _has_panels(level) else carried(nodes, level.rtol, folded)
+    def _folds(self, level: Resolution) -> bool:
+        return self.pairs and not _has_panels(level)
+
+    def _start(self, level: Resolution) -> Particles:
+        """The nodes of the start that are carried by modes."""
+        key = (*level.nodes.items(), level.rtol)
+        if key not in self.starts:
+            nodes = self.law.nodes(level.nodes, self.alpha)
+            self.starts[key] = nodes if _has_panels(level) else carried(nodes, level.rtol, self._folds(level))
+        return self.starts[key]
 
     def _flow(
         self, functional: AbstractFunctional, particles: Particles, rtol: float, probes: int, least: int
@@ -176,7 +200,7 @@ class Solver:
         if self.penalty is not None:
             functional = functional + self.penalty
         flow = GradientFlow(functional, rtol=rtol, solver=_method(rtol))
-        run = _cut(evolve(flow, particles, self.ts, progress=False, checkpoint=self._next()), size)
+        run = _cut(evolve(flow, particles, self.ts, progress=self.told, checkpoint=self._next()), size)
         if run.status == "interrupted":
             raise StoppedError(run)
         return run
@@ -188,6 +212,12 @@ class Solver:
         place = Path(self.checkpoint.directory) / f"{self.solved:03d}"
         self.solved += 1
         return Checkpoint(place, self.checkpoint.every)
+
+
+def _has_no_nodes(problem: PyTree) -> bool:
+    """Whether the mean inside a reduced neuron is in closed form."""
+    neuron = problem.neuron
+    return len(neuron.blocks) == 1 and is_broken_line(neuron.base.activation)
 
 
 def _least(level: Resolution) -> float:
@@ -207,6 +237,13 @@ def _padded(
     while size < wanted:
         size += min(size, _MANY // 4) if by_modes else size
     return jnp.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1), mode=mode)
+
+
+def _rounded_up(state: PyTree, by_modes: bool, neuron: AbstractNeuron) -> Particles:
+    """The state with weightless particles up to the next size that is compiled."""
+    theta = _padded(state.theta, 0, "edge", by_modes)
+    weights = jnp.pad(state.weights, (0, len(theta) - state.n))
+    return Particles(theta, weights, state.alpha, neuron)
 
 
 def _cut(run: Run, n: int) -> Run:

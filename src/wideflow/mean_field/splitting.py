@@ -43,6 +43,7 @@ def split(solve: Solver, name: str, resolution: Resolution, tol: float) -> Resol
         level = resolution.with_order(name, panels)
         if solve.cost(level) > solve.work:
             break
+        solve.tell(f"{len(panels.edges) - 1} panels of {name}")
         run = solve(level)
         if run.status != "ok":
             break

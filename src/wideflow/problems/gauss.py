@@ -2,7 +2,6 @@
 mass of the law."""
 
 import functools
-import itertools
 import math
 
 import numpy as np
@@ -82,7 +81,7 @@ def gauss_of(points: np.ndarray, weights: np.ndarray, order: int) -> Rule:
 
 def product(rules: list[Rule]) -> Rule:
     """The product of one-dimensional rules: points (Π m_i, dim) and weights."""
-    points = np.array(list(itertools.product(*(z for z, _ in rules))))
+    points = np.stack(np.meshgrid(*(z for z, _ in rules), indexing="ij"), axis=-1).reshape(-1, len(rules))
     weights = functools.reduce(np.multiply.outer, (w for _, w in rules)).ravel()
     return points, weights
 
