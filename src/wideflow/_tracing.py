@@ -2,11 +2,12 @@
 
 import functools
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import get_opaque_trace_state
 from jaxtyping import PyTree
 
@@ -54,6 +55,13 @@ def under_a_trace() -> bool:
     now = get_opaque_trace_state(convention="flax")
     with jax.core.eval_context():
         return now != get_opaque_trace_state(convention="flax")
+
+
+def on_device(value: Any, dtype: Any = None) -> jax.Array:
+    """`jnp.asarray`, which compiles a program for each shape of NumPy's arrays: here none is needed."""
+    if isinstance(value, np.ndarray) and not under_a_trace():
+        return jax.device_put(value if dtype is None else value.astype(jnp.dtype(dtype), copy=False))
+    return jnp.asarray(value, dtype)
 
 
 def traced(tree: PyTree) -> PyTree:

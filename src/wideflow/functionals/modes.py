@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
+from .._tracing import jit_once, on_device
 from ..problems.hermite_modes import Modes, UnresolvedError, degrees, hermite, modes_of, spread
 from ..problems.neurons import Ridge
 from ..problems.problem import Problem
@@ -193,12 +194,12 @@ class ByModes(AbstractExpectation):
         return f"Hermite modes of degree < {int(self.degree)}"
 
 
-@eqx.filter_jit
+@jit_once
 def _risk(way: ByModes, state: PyTree) -> Array:
     return way._risk(way._signals(state))
 
 
-@eqx.filter_jit
+@jit_once
 def _risks(way: ByModes, state: PyTree) -> tuple[Array, Array, Array]:
     """The risk, that of two thirds of the degrees and of the series, and the size of what it is a sum of."""
     signals = way._signals(state)
@@ -210,7 +211,7 @@ def _risks(way: ByModes, state: PyTree) -> tuple[Array, Array, Array]:
     return way._risk(signals), coarse, size + way.rest
 
 
-@eqx.filter_jit
+@jit_once
 def _overlap(way: ByModes, parts: Ridge, signals: list[Array]) -> Array:
     psi, _ = way._psi(parts.w, signals)
     return psi if parts.a is None else parts.a * psi
@@ -269,7 +270,9 @@ class ModesOf:
         used = [y[degrees(modes.first, self.degree)] for modes in found]
         parities = tuple(_padded(modes, part) for modes, part in zip(found, used, strict=True))
         rest = 0.5 * (square - sum(float(np.sum(part**2)) for part in used))
-        numbers = (jnp.asarray(v) for v in (rest, scale, reach, spread(reach), self.degree, self.order))
+        numbers = (
+            on_device(np.asarray(v)) for v in (rest, scale, reach, spread(reach), self.degree, self.order)
+        )
         return (ByModes(traced(problem), parities, *numbers),)
 
 
@@ -278,7 +281,7 @@ def _target(problem: Problem, law: RadialGaussian, degree: int) -> tuple[np.ndar
     line = RadialGaussian(law.weights, None, law.signal, law.radii, (math.inf,), law.cuts)
     x, _, weights = line.rule(3 * degree)
     assert problem.target is not None
-    y = np.asarray(problem.target(jnp.asarray(x, float)), float)
+    y = np.asarray(problem.target(on_device(x, float)), float)
     z = x[:, 0] / float(law.signal[0, 0])
     root = np.exp(np.minimum(z**2 / 4, 300.0))
     return hermite(z, degree) @ (weights * root * y), float(weights @ y**2)
@@ -290,7 +293,8 @@ def _padded(modes: Modes, y: np.ndarray) -> Parity:
     more = up(m) if m > 1 else 0
     series = np.pad(modes.series, [(0, up(n)), (0, up(modes.series.shape[1]))])
     turns = np.pad(modes.turns, [(0, up(n)), (0, more), (0, up(k))])
-    return Parity(jnp.asarray(series), jnp.asarray(turns), jnp.asarray(np.pad(y, (0, up(n)))), modes.first)
+    arrays = (on_device(v) for v in (series, turns, np.pad(y, (0, up(n)))))
+    return Parity(*arrays, modes.first)
 
 
 __all__ = ["ByModes", "ModesOf", "UnresolvedError", "why_not"]

@@ -2,13 +2,16 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PyTree
 
+from .._tracing import on_device
 from .._typing import DType
 
 
 def _cast(tree: PyTree, of: DType, to: DType) -> PyTree:
-    return jax.tree.map(lambda v: v.astype(to) if getattr(v, "dtype", None) == of else v, tree)
+    cast = lambda v: on_device(np.asarray(v).astype(to)) if getattr(v, "dtype", None) == of else v
+    return jax.tree.map(cast, tree)
 
 
 def double(tree: PyTree) -> PyTree:

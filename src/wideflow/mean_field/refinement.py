@@ -10,6 +10,7 @@ import numpy as np
 from ..run import Run
 from .resolution import Resolution
 from .solver import Solver, StoppedError
+from .spectral import rows_of
 from .splitting import part_to_split, split
 
 LEVELS = 8
@@ -142,7 +143,8 @@ def _of_one_step(run: Run, rtol: float) -> float:
     alpha = float(run.final.alpha)
     energy = run["energy"] if "energy" in run else run["risk"] / alpha**2
     speed = np.sqrt(max(float(np.max(-np.diff(energy) / np.diff(run.t), initial=0.0)), 0.0))
-    size = max(float(np.sqrt(np.sum(s.weights[:, None] * s.theta**2))) for s in run.states)
+    rows = map(rows_of, run.states)
+    size = max(float(np.sqrt(np.sum(weights @ theta**2))) for theta, weights in rows)
     return alpha**2 * speed * size * rtol / max(1.0, alpha)
 
 

@@ -5,13 +5,13 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from .._tracing import on_device
 from ..checkpoint import Checkpoint
 from ..dynamics.flow import GradientFlow
 from ..functionals.base import AbstractFunctional
@@ -28,7 +28,7 @@ from ..states.marginals import Panels
 from ..states.particles import Particles
 from ..states.starts import Law
 from .resolution import Resolution, first_resolution
-from .spectral import carried, spectrum, unfolded
+from .spectral import carried, rows_of, spectrum, unfolded
 
 if TYPE_CHECKING:
     import diffrax
@@ -160,7 +160,7 @@ class Solver:
             finer: PyTree = problem.quadrature(like.x)
             sizes = nodes(like).n, finer.m
         pad = lambda v, mode="edge": _padded(v, sizes[1], mode)
-        rows = Nodes(pad(rows.x), pad(rows.y), pad(rows.weights, "constant"))
+        rows = Nodes(*map(on_device, (pad(rows.x), pad(rows.y), pad(rows.weights, "constant"))))
         functional = eqx.tree_at(lambda risk: risk.ways[0].nodes, self.risk(resolution), rows)
         return self._flow(functional, particles, resolution.rtol, probes, sizes[0])
 
@@ -191,11 +191,11 @@ class Solver:
         self, functional: AbstractFunctional, particles: Particles, rtol: float, probes: int, least: int
     ) -> Run:
         """The flow of these particles, padded to `least` of them, and of probes."""
-        theta = particles.theta
+        theta, weights = rows_of(particles)
         if probes:
-            theta = jnp.concatenate([theta, self.law.points(probes).theta])
+            theta = np.concatenate([theta, rows_of(self.law.points(probes))[0]])
         size, theta = len(theta), _padded(theta, least, "edge", self.modes is not None)
-        weights = jnp.pad(particles.weights, (0, len(theta) - particles.n))
+        weights = np.pad(weights, (0, len(theta) - len(weights)))
         particles = Particles(theta, weights, self.alpha, particles.neuron)
         if self.penalty is not None:
             functional = functional + self.penalty
@@ -230,27 +230,30 @@ def _has_panels(level: Resolution) -> bool:
 
 
 def _padded(
-    array: Array | np.ndarray, least: int = 0, mode: str = "constant", by_modes: bool = False
-) -> Array:
+    array: Array | np.ndarray, least: int = 0, mode: Any = "constant", by_modes: bool = False
+) -> np.ndarray:
     """Rows up to the next size that is compiled, as copies of the last one or zeros."""
     size, wanted = _PAD, max(len(array), least)
     while size < wanted:
         size += min(size, _MANY // 4) if by_modes else size
-    return jnp.pad(array, [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1), mode=mode)
+    return np.pad(np.asarray(array), [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1), mode)
 
 
 def _rounded_up(state: PyTree, by_modes: bool, neuron: AbstractNeuron) -> Particles:
     """The state with weightless particles up to the next size that is compiled."""
-    theta = _padded(state.theta, 0, "edge", by_modes)
-    weights = jnp.pad(state.weights, (0, len(theta) - state.n))
-    return Particles(theta, weights, state.alpha, neuron)
+    theta, weights = rows_of(state)
+    theta = _padded(theta, 0, "edge", by_modes)
+    return Particles(theta, np.pad(weights, (0, len(theta) - len(weights))), state.alpha, neuron)
 
 
 def _cut(run: Run, n: int) -> Run:
     """The run with the first n particles of its states, without the padding."""
 
     def cut(state: PyTree) -> PyTree:
-        return Particles(state.theta[:n], state.weights[:n], state.alpha, state.neuron) if state else state
+        if not state:
+            return state
+        theta, weights = rows_of(state)
+        return Particles(theta[:n], weights[:n], state.alpha, state.neuron)
 
     rows = tuple(replace(row, state=cut(row.state)) for row in run.rows)
     return replace(run, rows=rows, final=cut(run.final))

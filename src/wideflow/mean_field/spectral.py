@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import PyTree
 
@@ -66,7 +66,7 @@ class Spectrum:
         """Whether the nodes are symmetric under (a, s, r) → (−a, −s, r), φ being odd."""
         if not self.odd or particles.parts.a is None:
             return False
-        theta, weights = np.asarray(particles.theta), np.asarray(particles.weights)
+        theta, weights = rows_of(particles)
         rows = np.column_stack([theta, weights])
         mirrored = rows * np.array([-1.0, -1.0, 1.0, 1.0])
         first, second = (_sorted(v) for v in (rows, mirrored))
@@ -86,7 +86,7 @@ def spectrum(problem: Problem, start: Particles) -> Spectrum | None:
 def carried(nodes: Particles, rtol: float, folded: bool) -> Particles:
     """The nodes of the start that are carried: without those that weigh next to nothing, and if `folded` one
     of each pair (a, s, r), (−a, −s, r), which are the same neuron if φ is odd."""
-    theta, weights = np.asarray(nodes.theta), np.asarray(nodes.weights)
+    theta, weights = rows_of(nodes)
     if folded:
         a, s = theta[:, 0], theta[:, 1]
         middle = np.abs(a) < _SAME
@@ -99,6 +99,12 @@ def carried(nodes: Particles, rtol: float, folded: bool) -> Particles:
     return Particles(theta[kept], weights[kept] / weights[kept].sum(), nodes.alpha, nodes.neuron)
 
 
+def rows_of(particles: Particles) -> tuple[np.ndarray, np.ndarray]:
+    """θ (n, D) and the weights, on the host, where nothing is compiled for each number of them."""
+    here = jax.device_get(particles)
+    return np.asarray(here.theta), np.asarray(here.weights)
+
+
 def unfolded(run: Run, n: int) -> Run:
     """The run with (−a, −s, r) beside each (a, s, r) of the first n particles, half of its weight for each:
     the law itself."""
@@ -106,9 +112,9 @@ def unfolded(run: Run, n: int) -> Run:
     def both(state: PyTree) -> PyTree:
         if not state:
             return state
-        theta = jnp.concatenate([state.theta, state.theta[:n] * jnp.array([-1.0, -1.0, 1.0])])
-        weights = jnp.concatenate([0.5 * state.weights, 0.5 * state.weights[:n]])
-        return Particles(theta, weights, state.alpha, state.neuron)
+        theta, weights = rows_of(state)
+        theta = np.concatenate([theta, theta[:n] * np.array([-1.0, -1.0, 1.0])])
+        return Particles(theta, np.append(weights, weights[:n]) / 2, state.alpha, state.neuron)
 
     rows = tuple(replace(row, state=both(row.state)) for row in run.rows)
     return replace(run, rows=rows, final=both(run.final))

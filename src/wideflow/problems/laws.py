@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from .._checks import count, finite, fits, function, positive
 from .._random import normal
 from .._shown import shown
+from .._tracing import on_device
 from .._typing import Abstract, Dimension, TypeIs
 from .gauss import gaussian_rule, sphere_rule
 
@@ -49,7 +50,7 @@ class AbstractLaw(eqx.Module):
 
 
 def _cast(x: np.ndarray | np.floating) -> Array:
-    return jnp.asarray(x, dtype=jnp.result_type(float))
+    return on_device(np.asarray(x), jnp.result_type(float))
 
 
 def affordable(order: int, d: int, points: int) -> int:

@@ -14,7 +14,7 @@ from .._checks import count, is_traced, positive
 from .._checks import key as check_key
 from .._random import normal
 from .._shown import shown
-from .._tracing import jit_once
+from .._tracing import jit_once, on_device
 from .._typing import Dimension, TypeIs
 from .laws import AbstractLaw, Mixture, check_sample_fits, is_dataset
 from .losses import AbstractLoss, loss_named
@@ -224,8 +224,8 @@ class Problem(eqx.Module):
         if rule is None:
             return None
         dtype = jnp.result_type(float)
-        x, weights = jnp.asarray(rule[0], dtype), jnp.asarray(rule[2], dtype)
-        y = jnp.asarray(rule[1], dtype) if self.target is None else _finite(self.target(x), x)
+        x, weights = on_device(rule[0], dtype), on_device(rule[2], dtype)
+        y = on_device(rule[1], dtype) if self.target is None else _finite(self.target(x), x)
         return Nodes(x, y, weights)
 
     def symmetry(self) -> Symmetry:

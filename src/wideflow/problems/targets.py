@@ -12,6 +12,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
 from .._checks import count, finite, function
+from .._tracing import on_device
 from .activations import Activation, activation
 from .laws import _cast
 
@@ -45,7 +46,7 @@ class Ridges(AbstractTarget):
 
     def directions(self, d: int, dtype: DTypeLike) -> Float[Array, "k d"]:
         """The rows w_j, the first axis of R^d if none were given."""
-        return jnp.asarray(np.eye(1, d, dtype=dtype)) if self.w is None else self.w.astype(dtype)
+        return on_device(np.eye(1, d, dtype=dtype)) if self.w is None else self.w.astype(dtype)
 
     def __call__(self, x):
         h = x @ self.directions(x.shape[1], x.dtype).T

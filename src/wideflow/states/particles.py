@@ -14,7 +14,7 @@ from .._checks import finite, is_traced
 from .._data import Data
 from .._random import normal
 from .._shown import shown
-from .._tracing import jit_once
+from .._tracing import jit_once, on_device
 from .._typing import DType, TypeIs
 from ..problems.neurons import AbstractNeuron
 from ..store.registry import assembled, must_be, recorded
@@ -73,8 +73,8 @@ class Particles(AbstractTrainable, AbstractMeasure):
         if not any(is_traced(v) for v in (theta, weights, alpha)):
             _check_values(theta, weights, alpha)  # under jit or vmap there are no values to check
         unpack = _unpacked if isinstance(theta, jax.Array) else lambda neuron, theta: neuron.unpack(theta)
-        self.parts = jax.tree.map(jnp.asarray, unpack(neuron, theta))
-        self.weights = jnp.asarray(weights)
+        self.parts = jax.tree.map(on_device, unpack(neuron, theta))
+        self.weights = on_device(weights)
         self.alpha = _repeated(alpha, theta.shape[:-2])
         self.neuron = neuron
 
@@ -212,9 +212,9 @@ def _floats(name: str, values: ArrayLike) -> PyTree:
 def _repeated(alpha: PyTree, shape: tuple[int, ...]) -> Array:
     """One α for each replica."""
     if alpha.shape == shape:
-        return jnp.asarray(alpha)
+        return on_device(alpha)
     return (
-        jnp.asarray(np.broadcast_to(alpha, shape))
+        on_device(np.broadcast_to(alpha, shape))
         if isinstance(alpha, np.ndarray)
         else jnp.broadcast_to(alpha, shape)
     )

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._checks import available_memory
+from .._tracing import on_device
 from ..states.replicas import stack
 from ..states.starts import Law
 from ..vocabulary.methods import Moves
@@ -70,7 +71,7 @@ def replicas_of(study: Study, cases: Sequence[Case]) -> Any:
     keys, alphas = jnp.stack([case.key for case in cases]), np.array([case.alpha for case in cases])
     drawn = law.sample(keys, widest, alphas, replicas=len(cases))  # type: ignore[arg-type]
     mass = np.where(np.arange(widest) < widths[:, None], 1 / widths[:, None], 0.0)
-    return drawn.with_weights(jnp.asarray(mass, drawn.dtype))
+    return drawn.with_weights(on_device(mass, drawn.dtype))
 
 
 def narrowed(state: Any, n: int) -> Any:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from .._tracing import on_device
 from ..problems.laws import is_dataset
 from ..problems.problem import Problem
 from ..states.state import AbstractState
@@ -35,7 +36,7 @@ def labelled(problem: Problem, m: int, stream: int) -> tuple[Array, Array] | Non
     # Draw i depends on i alone: few lengths are drawn, for few programs, and cut on the host.
     length = max(_FEWEST, 1 << (m - 1).bit_length())
     drawn = jax.device_get(problem.fixed_sample(length, jax.random.key(stream)))
-    return jnp.asarray(drawn.x[:m]), jnp.asarray(drawn.y[:m])
+    return on_device(drawn.x[:m]), on_device(drawn.y[:m])
 
 
 def in_coordinates_of(state: AbstractState, x: Array, problem: Problem) -> Array:
