@@ -5,8 +5,8 @@ Characteristics ż = −∇Ψ̄(z; ρ̄) of z = (a, s, r), a ~ N(0, 1), w ~ N(0,
     f(x₁, q) = ∫ a E_u φ(s x₁ + r q u) dρ̄,   ȧ = E[g φ],   ṡ = a E[g φ' x₁],   ṙ = a E[g φ' q u],   g = y − f,
 
 by code that shares nothing with the library's: equidistant points for a and x₁ (the trapezoidal rule),
-NumPy's and SciPy's Gauss rules for s and lengths, Gauss–Legendre for angles, and DOP853. For d = ∞, where
-q u is N(0, 1), the mean over u of erf and relu is in closed form."""
+NumPy's and SciPy's Gauss rules for s, lengths and u, and DOP853. For d = ∞, where q u is N(0, 1), the mean
+over u of erf and relu is in closed form."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from scipy.integrate import solve_ivp
-from scipy.special import erf, ndtr, roots_genlaguerre
+from scipy.special import erf, ndtr, roots_gegenbauer, roots_genlaguerre
 
 Rule = tuple[np.ndarray, np.ndarray]
 Means = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -61,11 +61,9 @@ def length(points: int, dim: float) -> Rule:
 
 
 def height(points: int, dim: float) -> Rule:
-    """The first coordinate of a uniform point of the unit sphere of R^dim, by its angle."""
-    reach = min(0.5 * math.pi, 7 / math.sqrt(dim))
-    x, w = np.polynomial.legendre.leggauss(points)
-    weights = w * np.cos(reach * x) ** (dim - 2)
-    return np.sin(reach * x), weights / weights.sum()
+    """The first coordinate of a uniform point of the unit sphere of R^dim, by a Gauss–Gegenbauer rule."""
+    u, weights = roots_gegenbauer(points, 0.5 * dim - 1)
+    return u, weights / weights.sum()
 
 
 def means(link: str, d: float, fineness: Fineness) -> tuple[np.ndarray, np.ndarray, Means]:

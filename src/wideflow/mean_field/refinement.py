@@ -74,7 +74,8 @@ def _levels(solve: Solver, first: Resolution, tol: float) -> Iterator[Level]:
             if before.status != "ok":
                 yield Level(before, math.inf, check)
                 return
-        finer = _deepened(finer, _inner(solve, before, check, still), tol)
+        planned, finer = finer, _deepened(finer, check, _inner(solve, before, check, still), tol)
+        deeper = finer.x > planned.x
         solve.tell(f"level {level + 1}", error, 0.0)
         after = solve(finer)
         if after.status != "ok":
@@ -89,8 +90,18 @@ def _levels(solve: Solver, first: Resolution, tol: float) -> Iterator[Level]:
             break
         coarse = [name for name in still if inner[name] > _PART * tol]
         enough = coarse and gap < 0.5 * tol  # of the start and the steps: then those of x and u alone
+        if solve.modes is not None and not coarse:
+            ahead = check.scaled([name for name in moving if name != "time"], _farther(gap, tol))
+            if solve.cost(ahead) > solve.cost(finer):  # else the finer level is the coarser of the next two
+                check, before = replace(ahead, x=finer.x if deeper else ahead.x, u=finer.u), None
+                continue
         check, before = (check if enough else finer).scaled(coarse, _GROWTH), None if coarse else after
         growth = _growth(solve, tol) if gap < 30 * tol else 2.0
+
+
+def _farther(gap: float, tol: float) -> float:
+    """By how much orders must grow for an error that falls like exp(−κ√order) to fall from `gap` to tol/2."""
+    return min((1 + math.log(2 * gap / tol) / math.log(_SCALE / min(gap, 0.1 * _SCALE))) ** 2, 2.0)
 
 
 def _growth(solve: Solver, tol: float) -> float:
@@ -107,13 +118,14 @@ def _inner(solve: Solver, run: Run, level: Resolution, still: list[str]) -> dict
     return {n: _SAFETY * solve.static_gap(run, level, level.scaled([n], _GROWTH)) for n in still}
 
 
-def _deepened(level: Resolution, inner: dict[str, float], tol: float) -> Resolution:
-    """With higher orders of x and u where their errors, seen at a coarser level, are too large."""
+def _deepened(finer: Resolution, check: Resolution, inner: dict[str, float], tol: float) -> Resolution:
+    """With higher orders of x and u where their errors, seen at the coarser level, are too large."""
     for name, error in inner.items():
         if error > _PART * tol:
             falls = math.log(_SCALE / (0.5 * _PART * tol)) / math.log(_SCALE / min(error, 0.5 * _SCALE))
-            level = level.scaled([name], min(falls**2, _GROWTH))
-    return level
+            enough = check.scaled([name], min(falls**2, _GROWTH)).order(name)
+            finer = finer.with_order(name, max(enough, finer.order(name)))
+    return finer
 
 
 def _predicted(
