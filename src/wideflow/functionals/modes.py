@@ -16,7 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .._tracing import jit_once, on_device
 from ..problems.hermite_modes import Modes, UnresolvedError, degrees, hermite, modes_of, spread
@@ -26,6 +26,7 @@ from ..problems.radial import RadialGaussian, RadialNeuron
 from ..states.particles import is_cloud
 from .base import traced
 from .expectations import AbstractExpectation
+from .host_modes import host_risks
 
 _SIZES = 16  # arrays are padded to multiples of this, so that few shapes are compiled
 _ROUNDINGS = 16  # of a coefficient, on its way through the sums
@@ -43,10 +44,6 @@ class Parity(eqx.Module):
 
     def numbers(self, size: int) -> Float[Array, " size"]:
         return self.first + 2.0 * jnp.arange(size)
-
-    def short(self, terms: Int[Array, ""]) -> Float[Array, "n l"]:
-        """The first terms of the series."""
-        return jnp.where(jnp.arange(self.series.shape[1]) < terms, self.series, 0.0)
 
     def coefficients(self, moments: Float[Array, "l k"]) -> Float[Array, "n m"]:
         """Σ_lk series_nl turns_nmk S_lk."""
@@ -137,13 +134,9 @@ class ByModes(AbstractExpectation):
         (cosine, sine), by_turn = polar.turn, by_turn * polar.inverse
         return psi, jnp.stack([cosine * by_rho - sine * by_turn, sine * by_rho + cosine * by_turn])
 
-    def _risk(self, signals: list[Array], below: Array | float = math.inf) -> Array:
-        total = self.rest
-        for parity, g in zip(self.parities, signals, strict=True):
-            kept = parity.numbers(len(g)) < below
-            total = total + 0.5 * jnp.sum(jnp.where(kept[:, None], g**2, 0.0))
-            total = total + 0.5 * jnp.sum(jnp.where(kept, 0.0, parity.y**2))
-        return total + 0.5 * self.problem.noise**2
+    def _risk(self, signals: list[Array]) -> Array:
+        squares = sum(jnp.sum(g**2) for g in signals)
+        return self.rest + 0.5 * squares + 0.5 * self.problem.noise**2
 
     def risk(self, state):
         return _risk(self, state)
@@ -185,9 +178,8 @@ class ByModes(AbstractExpectation):
 
     def error(self, state):
         """What the last third of the degrees and of the series in ρ̂ changes, and rounding."""
-        here, coarse, size = _risks(self, state)
-        rounding = _ROUNDINGS * float(jnp.finfo(state.dtype).eps) * float(size)
-        return abs(float(here - coarse)) + rounding
+        here, coarse, size = host_risks(self, state)
+        return abs(here - coarse) + _ROUNDINGS * float(jnp.finfo(state.dtype).eps) * size
 
     @property
     def way(self):
@@ -197,18 +189,6 @@ class ByModes(AbstractExpectation):
 @jit_once
 def _risk(way: ByModes, state: PyTree) -> Array:
     return way._risk(way._signals(state))
-
-
-@jit_once
-def _risks(way: ByModes, state: PyTree) -> tuple[Array, Array, Array]:
-    """The risk, that of two thirds of the degrees and of the series, and the size of what it is a sum of."""
-    signals = way._signals(state)
-    # each parity has half of the terms, and zeros behind them
-    series = [p.short(way.order // 3) for p in way.parities]
-    short = eqx.tree_at(lambda way: [p.series for p in way.parities], way, series)
-    size = sum(jnp.sum(p.y**2 + jnp.sum(g**2, axis=1)) for p, g in zip(way.parities, signals, strict=True))
-    coarse = way._risk(short._signals(state), 2 * (way.degree // 3))
-    return way._risk(signals), coarse, size + way.rest
 
 
 @jit_once

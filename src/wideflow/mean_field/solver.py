@@ -16,6 +16,7 @@ from ..checkpoint import Checkpoint
 from ..dynamics.flow import GradientFlow
 from ..functionals.base import AbstractFunctional
 from ..functionals.expectations import Quadrature
+from ..functionals.host_modes import host_risk
 from ..functionals.risk import Risk
 from ..loop import evolve
 from ..problems.neurons import AbstractNeuron
@@ -101,9 +102,9 @@ class Solver:
 
         def risks(level: Resolution) -> np.ndarray:
             risk = self.risk(level)
-            neuron = risk.problem.neuron
-            same = [_rounded_up(s, self.modes is not None, neuron) for s in states]
-            return np.array([float(risk.value(s)) for s in same])
+            if self.modes is not None:
+                return np.array([host_risk(risk.ways[0], s) for s in states])
+            return np.array([float(risk.value(_rounded_up(s, risk.problem.neuron))) for s in states])
 
         return float(np.max(np.abs(risks(resolution) - risks(other))))
 
@@ -239,10 +240,10 @@ def _padded(
     return np.pad(np.asarray(array), [(0, size - len(array))] + [(0, 0)] * (array.ndim - 1), mode)
 
 
-def _rounded_up(state: PyTree, by_modes: bool, neuron: AbstractNeuron) -> Particles:
+def _rounded_up(state: PyTree, neuron: AbstractNeuron) -> Particles:
     """The state with weightless particles up to the next size that is compiled."""
     theta, weights = rows_of(state)
-    theta = _padded(theta, 0, "edge", by_modes)
+    theta = _padded(theta, 0, "edge")
     return Particles(theta, np.pad(weights, (0, len(theta) - len(weights))), state.alpha, neuron)
 
 
