@@ -106,7 +106,9 @@ def _notes(
 ) -> tuple[str, ...]:
     notes = list(model.notes())
     if plan.rows < model.m:
-        notes.append(f"kernel, CKA and the gap to linear on {plan.rows} of {model.m} rows, drawn at random (seed {seed})")
+        notes.append(
+            f"kernel, CKA and linearisation gap on {plan.rows} of {model.m} rows, drawn at random (seed {seed})"
+        )
     if plan.is_sketch and kernel is not None:
         notes.append(
             f"the kernel is the mean over the {plan.outputs} outputs, by {plan.projections} random "

@@ -13,8 +13,8 @@ _GROUPS = 8
 MEMORY = 2**33  # bytes of what a pass over the rows keeps, and at most half of what is free
 _AT_ONCE = 5e10  # operations: a second or two, up to which all outputs are taken
 _SECONDS = 5e11  # operations: some ten seconds or two, up to which 256 rows are
-# Times the operations of the gradient of the rows, beyond which outputs are projected: with the passes over all
-# rows for outputs, hidden layers and the linearisation the report then takes less than 20 gradients.
+# Times the operations of the gradient of the rows, beyond which outputs are projected: with the passes for
+# outputs, hidden layers and the linearisation the report is then to take less than 20 gradients.
 _GRADIENTS = 12.0
 _KEPT = 3.0  # times what enters and leaves the layers: what else a pass keeps of it
 

@@ -124,10 +124,11 @@ class TorchKernels:
             ones = [(1,) * k + shape for k in range(4)]
             for candidate in [shape[1:], *ones] if shape[:1] == (1,) else ones:
                 copies = self._copied(x, cotangent, name, candidate)
-                if true[name] is not None and copies is not None and not bool(copies[:-1].any()):
-                    if _agree(self._torch, true[name], copies[-1]):
-                        found[name] = candidate
-                        break
+                if copies is None or bool(copies[:-1].any()) or true[name] is None:
+                    continue
+                if _agree(self._torch, true[name], copies[-1]):
+                    found[name] = candidate
+                    break
         return found
 
     def _copied(self, x: "Tensor", cotangent: Any, name: str, shape: tuple[int, ...]) -> Any:
