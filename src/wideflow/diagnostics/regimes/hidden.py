@@ -48,14 +48,15 @@ def seen(model: AbstractModel, chosen: np.ndarray) -> Seen:
         outputs[0].append(f0)
         outputs[1].append(ft)
         here = np.flatnonzero(np.isin(rows, chosen))
-        for name in before if before and after else ():
-            h0, ht = before[name], after[name]
+        for name, h0 in (before or {}).items():
+            ht = (after or {})[name]
             for of, h in zip(kept, (h0, ht), strict=True):
                 of.setdefault(name, []).append(h if len(here) == len(h) else h[here])
             sums[name] = sums.get(name, 0) + _squares(np.ravel(h0), np.ravel(ht))
     cka_of = lambda name: cka(*(np.concatenate(of[name]) for of in kept))
     features = {name: _moved(squares, cka_of(name)) for name, squares in sums.items()}
-    return Seen(*(np.concatenate(f) for f in outputs), features or None, seconds)
+    f0, ft = (np.concatenate(f) for f in outputs)
+    return Seen(f0, ft, features or None, seconds)
 
 
 def _squares(h0: np.ndarray, ht: np.ndarray) -> np.ndarray:
