@@ -53,7 +53,8 @@ def seen(model: AbstractModel, chosen: np.ndarray) -> Seen:
             for of, h in zip(kept, (h0, ht), strict=True):
                 of.setdefault(name, []).append(h if len(here) == len(h) else h[here])
             sums[name] = sums.get(name, 0) + _squares(np.ravel(h0), np.ravel(ht))
-    cka_of = lambda name: cka(*(np.concatenate(of[name]) for of in kept))
+    joined = lambda parts: parts[0] if len(parts) == 1 else np.concatenate(parts)
+    cka_of = lambda name: cka(*(joined(of[name]) for of in kept))
     features = {name: _moved(squares, cka_of(name)) for name, squares in sums.items()}
     f0, ft = (np.concatenate(f) for f in outputs)
     return Seen(f0, ft, features or None, seconds)
