@@ -1,10 +1,13 @@
 """How many rows and outputs a regime report takes: sketches, their error, tiles, what is told."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from wideflow.diagnostics.regimes.decision import judge
 from wideflow.diagnostics.regimes.plan import Layer, planned, projected
 from wideflow.diagnostics.regimes.report import regime
 from wideflow.diagnostics.regimes.tiles import Kernels, in_tiles
@@ -47,6 +50,21 @@ def test_a_sketch_is_within_its_error():
     )
     # Of 12 ratios with 7 degrees of freedom the rms is 1.2 ± 0.3; bias of the ratio of norms allows for more.
     assert 0.3 < np.sqrt(np.mean(np.square(gaps))) < 2.5
+
+
+def test_a_sketch_decides_where_it_is_two_errors_away():
+    moved = regime(wide, weights(0.0), weights(0.4), X).moved
+
+    def word(movement, error, gap):
+        kernel = dataclasses.replace(moved.kernel, movement=movement, error=error)
+        verdict = judge(dataclasses.replace(moved, kernel=kernel, gap=gap))
+        assert (f"± {error:.1g}" in verdict.reasons[0]) == (verdict.word == "not decided" and error > 0)
+        return verdict.word
+
+    assert word(0.5, 0.0, 0.5) == word(0.5, 0.09, 0.5) == "feature-learning"
+    assert word(0.5, 0.11, 0.5) == "not decided"
+    assert word(0.05, 0.0, 0.05) == word(0.05, 0.02, 0.05) == "lazy"
+    assert word(0.05, 0.03, 0.05) == "not decided"
 
 
 def test_tiles_put_together_are_the_whole():

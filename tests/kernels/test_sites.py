@@ -64,6 +64,44 @@ def scaled(p, x):
     return jnp.tanh(x @ (0.3 * p["w"])) @ p["v"].reshape(5, 2).T
 
 
+class Images(eqx.Module):
+    """A pool of Equinox holds −inf as a bare number."""
+
+    layers: list
+
+    def __init__(self):
+        one, two = jax.random.split(jax.random.key(2))
+        pool = eqx.nn.MaxPool2d(2, 2)
+        self.layers = [eqx.nn.Conv2d(2, 3, 2, key=one), pool, jnp.ravel, eqx.nn.Linear(6, 2, key=two)]
+
+    def __call__(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Words(eqx.Module):
+    """Attention of Equinox holds the rate of a dropout as a bare number; its table is read by corners."""
+
+    table: eqx.nn.Embedding
+    attention: eqx.nn.MultiheadAttention
+    head: eqx.nn.Linear
+
+    def __init__(self):
+        one, two, three = jax.random.split(jax.random.key(3), 3)
+        self.table = eqx.nn.Embedding(7, 4, key=one)
+        self.attention = eqx.nn.MultiheadAttention(2, 4, key=two)
+        self.head = eqx.nn.Linear(4, 2, use_bias=False, key=three)
+
+    def __call__(self, ids):
+        h = jax.vmap(self.table)(ids)
+        return self.head(jnp.tanh(h + self.attention(h, h, h)).mean(0))
+
+
+def mapped(module, x):
+    return jax.vmap(module)(x)
+
+
 MLP = eqx.nn.MLP(4, 2, 5, 2, key=jax.random.key(1))
 CASES = {
     "dense": (dense, {"w": draw(4, 5), "b": draw(5), "v": draw(3, 5)}, draw(6, 4), "b"),
@@ -95,7 +133,14 @@ CASES = {
     ),
     "looped": (looped, {"stack": draw(3, 4, 4)}, draw(5, 4), "stack"),
     "scaled": (scaled, {"w": draw(4, 2), "v": draw(10)}, draw(5, 4), "w"),
-    "equinox": (lambda m, x: jax.vmap(m)(x), MLP, draw(5, 4), None),
+    "equinox": (mapped, MLP, draw(5, 4), None),
+    "images by equinox": (mapped, Images(), draw(5, 2, 3, 5), "layers0bias layers3bias"),
+    "words by equinox": (
+        mapped,
+        Words(),
+        jnp.asarray(np.random.default_rng(0).integers(0, 7, (6, 5))),
+        "",
+    ),
     "a sequence by equinox": (
         lambda m, x: jax.vmap(jax.vmap(m))(x).mean(1),
         eqx.nn.Linear(4, 3, key=jax.random.key(2)),

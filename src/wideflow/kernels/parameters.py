@@ -12,8 +12,10 @@ from .tracing import is_traced
 
 
 def split(params: PyTree) -> tuple[PyTree, PyTree]:
-    """(moving, fixed): leaves of real floating dtype move; integers, functions and the like are fixed."""
-    arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, params)
+    """(moving, fixed): leaves of real floating dtype move; integers, functions and the like are fixed, and so
+    are bare numbers inside modules of Equinox, which are settings (the rate of a dropout)."""
+    array = lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf
+    arrays = jax.tree.map(array, params, is_leaf=lambda node: isinstance(node, eqx.Module))
     moving, fixed = eqx.partition(arrays, eqx.is_inexact_array)
     leaves = jax.tree.leaves(moving)
     if not leaves:

@@ -33,22 +33,28 @@ def _decide(moved: Movement) -> tuple[Regime, list[str]]:
     idle = _idle(moved)
     if idle:
         return UNDECIDED, idle
-    kernel, gap = moved.kernel.movement, moved.gap
-    if kernel < SMALL and gap < SMALL:
+    kernel, gap, slack = moved.kernel.movement, moved.gap, 2 * moved.kernel.error
+    if kernel + slack < SMALL and gap < SMALL:
         return LAZY, [
             f"the kernel moved by {kernel:.2g} < {SMALL:g} of its size",
             f"f and its linearisation differ by {gap:.2g} < {SMALL:g} of what f moved",
         ]
-    if kernel > KERNEL_MOVED and gap > SMALL:
+    if kernel - slack > KERNEL_MOVED and gap > SMALL:
         return FEATURES, [
             f"the kernel moved by {kernel:.2g} > {KERNEL_MOVED:g} of its size",
             f"f and its linearisation differ by {gap:.2g} > {SMALL:g} of what f moved",
         ]
     return UNDECIDED, [
-        f"the kernel moved by {kernel:.2g} of its size (lazy below {SMALL:g}, features above "
-        f"{KERNEL_MOVED:g})",
+        f"the kernel moved by {kernel:.2g}{_sketched(moved)} of its size (lazy below {SMALL:g}, features "
+        f"above {KERNEL_MOVED:g})",
         f"f and its linearisation differ by {gap:.2g} of what f moved (threshold {SMALL:g})",
     ]
+
+
+def _sketched(moved: Movement) -> str:
+    """A sketch decides where it is two standard errors away from the threshold."""
+    error = 0.0 if moved.kernel is None else moved.kernel.error
+    return f" ± {error:.1g} (standard error of its projections)" if error else ""
 
 
 def _runaway(moved: Movement) -> list[str]:

@@ -1,4 +1,4 @@
-"""The outputs and hidden layers of a model on all of its rows, before and after training, in one pass each."""
+"""Outputs and hidden layers of a model on all of its rows, before and after training, in one pass each."""
 
 import time
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ import numpy as np
 
 from ..alignment import cka
 from .model import AbstractModel, pieces
+
+_AT_ONCE = 2**16
 
 
 @dataclass(frozen=True)
@@ -46,20 +48,25 @@ def seen(model: AbstractModel, chosen: np.ndarray) -> Seen:
         outputs[0].append(f0)
         outputs[1].append(ft)
         here = np.flatnonzero(np.isin(rows, chosen))
-        for name in before if before and after else ():
-            h0, ht = before[name], after[name]
+        for name, h0 in (before or {}).items():
+            ht = (after or {})[name]
             for of, h in zip(kept, (h0, ht), strict=True):
                 of.setdefault(name, []).append(h if len(here) == len(h) else h[here])
             sums[name] = sums.get(name, 0) + _squares(np.ravel(h0), np.ravel(ht))
-    cka_of = lambda name: cka(*(np.concatenate(of[name]) for of in kept))
+    joined = lambda parts: parts[0] if len(parts) == 1 else np.concatenate(parts)
+    cka_of = lambda name: cka(*(joined(of[name]) for of in kept))
     features = {name: _moved(squares, cka_of(name)) for name, squares in sums.items()}
-    return Seen(*(np.concatenate(f) for f in outputs), features or None, seconds)
+    f0, ft = (np.concatenate(f) for f in outputs)
+    return Seen(f0, ft, features or None, seconds)
 
 
 def _squares(h0: np.ndarray, ht: np.ndarray) -> np.ndarray:
-    """Of Δh, h_0 and h_t Σ v², in their dtype, whose product sums in blocks; and how many there are."""
-    dh = ht - h0
-    return np.array([float(np.dot(v, v)) for v in (dh, h0, ht)] + [h0.size])
+    """Of Δh, h_0 and h_t Σ v², and how many there are; as many at a time as stay in cache."""
+    sums = np.zeros(3)
+    for i in range(0, h0.size, _AT_ONCE):
+        one, other = h0[i : i + _AT_ONCE], ht[i : i + _AT_ONCE]
+        sums += [np.dot(v, v) for v in (other - one, one, other)]
+    return np.array([*sums, h0.size])
 
 
 def _moved(squares: np.ndarray, aligned: float) -> FeatureMove:

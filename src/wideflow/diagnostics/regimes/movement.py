@@ -107,7 +107,7 @@ def _notes(
     notes = list(model.notes())
     if plan.rows < model.m:
         notes.append(
-            f"kernel, CKA and the gap to linear on {plan.rows} of {model.m} rows, drawn at random (seed {seed})"
+            f"kernel, CKA and linearisation gap on {plan.rows} of {model.m} rows at random (seed {seed})"
         )
     if plan.is_sketch and kernel is not None:
         notes.append(

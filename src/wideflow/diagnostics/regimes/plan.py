@@ -11,10 +11,11 @@ ROWS = 256
 _FEWEST_ROWS, _FEWEST = 32, 3  # rows, and projections: with fewer, their error could not be told
 _GROUPS = 8
 MEMORY = 2**33  # bytes of what a pass over the rows keeps, and at most half of what is free
+PASSES = 2**30  # bytes of what came back in several passes, at once
 _AT_ONCE = 5e10  # operations: a second or two, up to which all outputs are taken
 _SECONDS = 5e11  # operations: some ten seconds or two, up to which 256 rows are
-# Times the operations of the gradient of the rows, beyond which outputs are projected: with the passes over all
-# rows for outputs, hidden layers and the linearisation the report then takes less than 20 gradients.
+# Times the operations of the gradient of the rows, beyond which outputs are projected: with the passes for
+# outputs, hidden layers and the linearisation the report is then to take less than 20 gradients.
 _GRADIENTS = 12.0
 _KEPT = 3.0  # times what enters and leaves the layers: what else a pass keeps of it
 
@@ -83,7 +84,8 @@ def planned(
     again = 1.0 if batch >= taken else math.ceil(taken / max(1, batch // 2)) - 1.0
     work = again * _cost(layers, taken, s)
     gradient = max(gradient_operations(layers, taken), 1.0)
-    return KernelPlan(taken, batch, outputs, s, work / gradient, work, kept * batch)
+    passes = min(PASSES, float(s) * batch * itemsize * sum(t * u for t, _, u in layers))
+    return KernelPlan(taken, batch, outputs, s, work / gradient, work, kept * batch + passes)
 
 
 def _cost(layers: list[Layer], m: int, projections: int) -> float:

@@ -79,10 +79,11 @@ def regime(
     `y`, of the shape of f(x) or class numbers, adds the alignment of the kernel with the target. `rates` are
     the relative rates of params as in `wf.empirical_ntk`, 1 by default (states bring their own).
 
-    Kernel and CKA take at most `rows` rows, drawn by `seed`: by default 256, and fewer of large models, down
-    to 32, so that it answers in seconds. Where outputs are many the kernel is that of random `projections` of
-    them, with an error that is told; `projections` as many as outputs is exact. What will take long is told
-    on standard error beforehand, with its memory, and has a bar there (`progress`, on a terminal by default).
+    Kernel, CKA and the gap to the linearisation take at most `rows` rows, drawn by `seed`: by default 256,
+    and fewer of large models, down to 32, so that it answers in seconds. Where outputs are many the kernel is
+    that of random `projections` of them, with an error that is told; `projections` as many as outputs is
+    exact. What will take long is told on standard error beforehand, with its memory, and has a bar there
+    (`progress`, on a terminal by default).
     Hidden layers of functions are found where they are products with weights. Buffers of modules are held.
 
     >>> run = wf.evolve(wf.GradientDescent(R, step=0.1), net, [0.0, 20.0])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .plan import Groups, Layer
+from .plan import PASSES, Groups, Layer
 from .tiles import Kernels
 from .torch_signals import Pass, without_fast_path
 from .torch_uses import Product, Scratch, Used, gradients, kernels, reduced
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 _BYTES = 2**28  # of one tile of Jacobians
-_BACK = 2**30  # bytes of what came back in several passes
 _SPREAD = 2**18  # entries of a bare parameter of which each row may have a copy
 _ROWS = 32  # at a time through torch.func, which keeps all that it computes
 
@@ -59,7 +58,7 @@ class TorchKernels:
         """Groups, or parts of them, of whose passes back all b fit in memory, with their numbers."""
         size = m * sum(layer.positions * layer.units for layer in self.layers)
         size += m * sum(self._tensors[name].numel() for name in self.spread)
-        most = max(1, _BACK // max(1, size * groups[0].element_size()))
+        most = max(1, PASSES // max(1, size * groups[0].element_size()))
         which: list[int] = []
         some: list[Tensor] = []
         for g, part in ((g, part) for g, group in enumerate(groups) for part in group.split(most)):
@@ -124,10 +123,11 @@ class TorchKernels:
             ones = [(1,) * k + shape for k in range(4)]
             for candidate in [shape[1:], *ones] if shape[:1] == (1,) else ones:
                 copies = self._copied(x, cotangent, name, candidate)
-                if true[name] is not None and copies is not None and not bool(copies[:-1].any()):
-                    if _agree(self._torch, true[name], copies[-1]):
-                        found[name] = candidate
-                        break
+                if copies is None or bool(copies[:-1].any()) or true[name] is None:
+                    continue
+                if _agree(self._torch, true[name], copies[-1]):
+                    found[name] = candidate
+                    break
         return found
 
     def _copied(self, x: "Tensor", cotangent: Any, name: str, shape: tuple[int, ...]) -> Any:

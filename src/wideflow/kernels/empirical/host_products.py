@@ -53,8 +53,8 @@ def by_weights(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def lookup_kernel(ids: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Σ_tt' [id_it = id_jt'] b_it·b_jt' (m, m) of ids (m, T) and b (m, T, units): what came back to each id in
-    each row is summed, then the rows in which an id occurs are multiplied with each other."""
+    """Σ_tt' [id_it = id_jt'] b_it·b_jt' (m, m) of ids (m, T) and b (m, T, units): what came back to an id
+    is summed in each row, then the rows in which it occurs are multiplied with each other."""
     m, units = len(ids), b.shape[2]
     rows = np.broadcast_to(np.arange(m)[:, None], ids.shape)
     order = np.lexsort((rows.ravel(), ids.ravel()))

@@ -152,11 +152,17 @@ def _convolution(eqn: Any, inputs: list, seen: dict[int, _View]) -> Entry | None
 def _gather(eqn: Any, inputs: list, seen: dict[int, _View]) -> Entry | None:
     """Rows of a table (V, units), by their numbers."""
     numbers, table = eqn.params["dimension_numbers"], inputs[0]
-    rows = set(seen) == {0} and table.ndim == 2 and eqn.params["slice_sizes"] == (1, table.shape[1])
-    if not rows or numbers.start_index_map != (0,) or numbers.collapsed_slice_dims != (0,):
+    if set(seen) != {0} or table.ndim != 2 or eqn.params["slice_sizes"] != (1, table.shape[1]):
         return None
-    ids = jnp.clip(inputs[1].reshape(-1), 0, len(table) - 1)
-    units, (axis,) = table.shape[1], numbers.offset_dims
+    by_rows = numbers.start_index_map == (0,) and numbers.collapsed_slice_dims == (0,)
+    clipped = (
+        eqn.params["mode"] == jax.lax.GatherScatterMode.CLIP
+    )  # of a whole row the first column is 0 then
+    by_corners = clipped and numbers.start_index_map == (0, 1) and numbers.collapsed_slice_dims in ((), (0,))
+    if not (by_rows or by_corners):
+        return None
+    ids = jnp.clip(inputs[1][..., 0].reshape(-1), 0, len(table) - 1)
+    units, axis = table.shape[1], numbers.offset_dims[-1]
     site = Site(seen[0].leaf, (*seen[0].steps, ("rows",)), True, len(ids), len(table), units)
     return Entry(site, ids, *_to_last(eqn, axis, units))
 
