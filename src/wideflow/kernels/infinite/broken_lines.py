@@ -59,7 +59,8 @@ class Broken:
         return jnp.stack([q, r, ratio(1.0, r), mean, slope, *places])
 
     def pair(self, one: Array, other: Array, q12: Array, same: Array) -> tuple[Array, Array]:
-        rho = jnp.where(same, 1.0, jnp.clip(q12 * (one[2] * other[2]), -1.0, 1.0))
+        # where q = 0 there is nothing to correlate, be it the same sample
+        rho = jnp.where(same & (one[1] > 0), 1.0, jnp.clip(q12 * (one[2] * other[2]), -1.0, 1.0))
         sign = jnp.where(rho < 0, -1.0, 1.0).astype(q12.dtype)
         end = sqrt0((1 - sign * rho) / (1 + sign * rho))
         value, slope = jnp.zeros_like(rho), jnp.zeros_like(rho)

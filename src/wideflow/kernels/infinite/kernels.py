@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 
 from ..._checks import count, finite, fits
 from ..._threads import side_by_side
+from ..._tracing import jit
 from ...parametrisations import Parametrisation, named
 from ...states.family import Family
 from ...store.registry import must_be, recorded
@@ -147,7 +148,7 @@ def _first(limit: Limit, x1: Array, x2: Array) -> Stack:
     return begin(limit, x1, x2)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@jit
 def _next(limit: Limit, layer: int, dual: Dual, one: Side, other: Side, stack: Stack) -> Stack:
     return from_activation(limit, layer, dual, (one, other), stack, 2)
 

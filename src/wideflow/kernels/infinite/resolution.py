@@ -17,7 +17,8 @@ from .hermite import coefficients, squares
 
 TOLERANCE = 1e-11  # of E φ² and E φ'²
 _TERMS = (32, 64, 128, 256, 512, 1024)
-_NODES = (32, 64, 128)
+_NODES = (24, 32, 64, 128)
+_LINEAR = 32  # nodes per piece, which give 13 digits where φ is linear
 _LOOKED_AT = 16  # variances, from the least to the largest
 
 
@@ -83,7 +84,7 @@ def _is(line: Broken, q: np.ndarray) -> bool:
     """Whether φ is this line: its E φ² and E φ'² are those of φ itself, by a rule cut at the kinks."""
     at = jnp.asarray(q)
     pairs = zip(_own_squares(line, at), (line.phi, derivative(line.phi)), strict=True)
-    means = [(np.asarray(own), np.asarray(gauss_mean(_squared(f), 0.0, at, _NODES[0]))) for own, f in pairs]
+    means = [(np.asarray(own), np.asarray(gauss_mean(_squared(f), 0.0, at, _LINEAR))) for own, f in pairs]
     return all(bool(np.all(np.abs(own - mean) <= TOLERANCE * mean)) for own, mean in means)
 
 
