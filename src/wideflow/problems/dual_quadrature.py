@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from .activations import Activation, Function, activation, derivative, jumps
 from .elementwise import common, ratio, sqrt0
@@ -69,15 +70,13 @@ def _pair(phi: Activation, q1: Array, q2: Array, q12: Array, order: int) -> tupl
 
 @_pair.defjvp
 def _pair_jvp(phi, order, primals, tangents):
-    slope = derivative(phi)
-    each = [
-        jax.jvp(lambda *q, f=f: quadrature_dual(f, f, *q, order), primals, tangents) for f in (phi, slope)
-    ]
+    one = lambda f: lambda q1, q2, q12: quadrature_dual(f, f, q1, q2, q12, order)
+    each = [jax.jvp(one(f), primals, tangents) for f in (phi, derivative(phi))]
     return tuple(value for value, _ in each), tuple(tangent for _, tangent in each)
 
 
 @partial(jax.jit, static_argnums=(0, 4))
-def _raw_pair(phi: Activation, q1: Array, q2: Array, q12: Array, order: int) -> tuple[Array, Array]:
+def _raw_pair(phi: Activation, q1: Array, q2: Array, q12: Array, order: int) -> PyTree:
     slope = lambda h: jax.jvp(phi.fn, (h,), (jnp.ones_like(h),))  # with the value, which it shares work with
 
     def products(u: Array, v: Array) -> tuple[Array, ...]:
