@@ -1,6 +1,5 @@
 """Many seeds as replicas of one program, against a call for each and against one wide network."""
 
-import time
 from collections.abc import Callable
 
 import jax
@@ -8,7 +7,7 @@ import jax.numpy as jnp
 
 import wideflow as wf
 
-from .rows import Row, interleaved, ratios
+from .rows import Row, interleaved, processor_seconds, ratios
 
 SEEDS, N, D, STEPS, ETA = 64, 256, 50, 10_000, 1e-3
 FEW = 8  # of the calls are timed
@@ -39,7 +38,7 @@ def measure(quick: bool) -> list[Row]:
         "calls": lambda: [run(one, jax.random.fold_in(key, r)) for r, one in enumerate(singles)] and None,
     }
     turns = interleaved(calls, 2 if quick else 5)
-    spent = [{name: _processor_time(call) for name, call in calls.items()} for _ in turns]
+    spent = [{name: processor_seconds(call) for name, call in calls.items()} for _ in turns]
     share = tuple(1 / ratio for ratio in ratios(turns, "wide"))
     note = f"{FEW} of the {SEEDS} calls were timed"
     return [
@@ -52,10 +51,3 @@ def measure(quick: bool) -> list[Row]:
         Row("… by the time of processors", ratios(spent, "calls", scale=SEEDS / FEW)),
         Row(f"the same, times the time of one network of width {SEEDS * N}", share, 1.5, at_most=True),
     ]
-
-
-def _processor_time(call: Callable[[], None]) -> float:
-    """Seconds of all cores together, which other processes do not lengthen."""
-    begun = time.process_time()
-    call()
-    return time.process_time() - begun
