@@ -24,6 +24,7 @@ BENCHMARKS = {
     "ntk": "ntk",
     "regime": "regime",
     "grid": "grid",
+    "kinked": "kinked",
     "replicas": "replicas",
     "study": "study",
     "cold": "cold",

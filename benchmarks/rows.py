@@ -40,6 +40,13 @@ def seconds(call: Callable[[], Any]) -> float:
     return time.perf_counter() - begun
 
 
+def processor_seconds(call: Callable[[], Any]) -> float:
+    """Seconds of all cores together, which other processes hardly lengthen; waiting does not count."""
+    begun = time.process_time()
+    call()
+    return time.process_time() - begun
+
+
 def interleaved(calls: dict[str, Callable[[], Any]], trials: int) -> list[dict[str, float]]:
     """Seconds of every call in every trial, the calls taking turns; a first turn is thrown away."""
     turns = [{name: seconds(call) for name, call in calls.items()} for _ in range(trials + 1)]

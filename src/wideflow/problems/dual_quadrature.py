@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from .activations import Activation, Function, activation, derivative, jumps
 from .elementwise import common, ratio, sqrt0
@@ -55,6 +56,35 @@ def quadrature_dual(
     return dual(phi1, phi2, *common(q1, q2, q12), order)
 
 
+def quadrature_pair(
+    phi: Activation, q1: ArrayLike, q2: ArrayLike, q12: ArrayLike, order: int
+) -> tuple[Array, Array]:
+    """E φ(u)φ(v) and E φ'(u)φ'(v), by one walk over the nodes of `quadrature_dual`."""
+    return _pair(phi, *common(q1, q2, q12), order)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 4))
+def _pair(phi: Activation, q1: Array, q2: Array, q12: Array, order: int) -> tuple[Array, Array]:
+    return _raw_pair(phi, q1, q2, q12, order)
+
+
+@_pair.defjvp
+def _pair_jvp(phi, order, primals, tangents):
+    one = lambda f: lambda q1, q2, q12: quadrature_dual(f, f, q1, q2, q12, order)
+    each = [jax.jvp(one(f), primals, tangents) for f in (phi, derivative(phi))]
+    return tuple(value for value, _ in each), tuple(tangent for _, tangent in each)
+
+
+@partial(jax.jit, static_argnums=(0, 4))
+def _raw_pair(phi: Activation, q1: Array, q2: Array, q12: Array, order: int) -> PyTree:
+    slope = lambda h: jax.jvp(phi.fn, (h,), (jnp.ones_like(h),))  # with the value, which it shares work with
+
+    def products(u: Array, v: Array) -> tuple[Array, ...]:
+        return tuple(one * other for one, other in zip(slope(u), slope(v), strict=True))
+
+    return _walk(products, phi.kinks, phi.kinks, q1, q2, q12, order, 2)
+
+
 @partial(jax.jit, static_argnums=(0, 3))
 def _raw_mean(phi: Activation, mu: Array, v: Array, order: int) -> Array:
     r = sqrt0(v)
@@ -77,7 +107,14 @@ def _smooth_mean_jvp(phi, order, primals, tangents):
 
 @partial(jax.jit, static_argnums=(0, 1, 5))
 def _raw_dual(phi1, phi2, q1: Array, q2: Array, q12: Array, order: int) -> Array:
-    """u = √q1 (A s + B t), v = ±√q2 (A s − B t), s and t independent, A² − B² = |correlation|.
+    product = lambda u, v: (phi1(u) * phi2(v),)
+    return _walk(product, phi1.kinks, phi2.kinks, q1, q2, q12, order, 1)[0]
+
+
+def _walk(fn, kinks1, kinks2, q1: Array, q2: Array, q12: Array, order: int, size: int) -> tuple[Array, ...]:
+    """E fn(u, v) of its `size` components:
+
+    u = √q1 (A s + B t), v = ±√q2 (A s − B t), s and t independent, A² − B² = |correlation|.
 
     Lines of kinks cross the direction of s at 45° or more, whatever the correlation, so the inner
     integral over s, cut at the kinks, is smooth in t but where two of these lines meet.
@@ -86,19 +123,19 @@ def _raw_dual(phi1, phi2, q1: Array, q2: Array, q12: Array, order: int) -> Array
     rho = jnp.clip(ratio(q12, sqrt0(q1 * q2)), -1.0, 1.0)
     sign = jnp.where(rho < 0, -1.0, 1.0).astype(rho.dtype)
     a, b = sqrt0(0.5 * (1 + sign * rho)), sqrt0(0.5 * (1 - sign * rho))
-    cuts1 = [ratio(k, r1) for k in phi1.kinks]
-    cuts2 = [ratio(k, sign * r2) for k in phi2.kinks]
+    cuts1 = [ratio(k, r1) for k in kinks1]
+    cuts2 = [ratio(k, sign * r2) for k in kinks2]
     rule = partial(_rule, order, q12, bool(cuts1 or cuts2))
 
     def add(total, node):
         t, weight = node
         s, w = rule([(c - b * t) / a for c in cuts1] + [(c + b * t) / a for c in cuts2])
-        product = phi1(r1 * (a * s + b * t)) * phi2(sign * r2 * (a * s - b * t))
-        return total + weight * jnp.sum(w * product, 0), None
+        values = fn(r1 * (a * s + b * t), sign * r2 * (a * s - b * t))
+        return tuple(n + weight * jnp.sum(w * v, 0) for n, v in zip(total, values, strict=True)), None
 
     # One outer node at a time, so that the memory is that of the inner rule.
     outer = rule([ratio(c1 - c2, 2 * b) for c1 in cuts1 for c2 in cuts2])
-    return jax.lax.scan(add, jnp.zeros_like(q12), outer)[0]
+    return jax.lax.scan(add, (jnp.zeros_like(q12),) * size, outer)[0]
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1, 5))

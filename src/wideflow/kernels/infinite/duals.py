@@ -13,9 +13,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...problems.activations import Activation, derivative, is_named
-from ...problems.dual_quadrature import quadrature_dual
+from ...problems.dual_quadrature import quadrature_pair
 from ...problems.duals import closed_dual
 from ...problems.elementwise import arccos, ratio, sqrt0
+from .broken_lines import Broken
 from .hermite import coefficients
 
 _UNROLLED = 8  # terms per turn: the partial sums stay in registers in between
@@ -69,12 +70,16 @@ class Cut:
     phi: Activation
     order: int = 32
 
+    @property
+    def held(self) -> int:
+        """Numbers that a pair of samples holds at once: a few for each node of the inner rule."""
+        return 4 * self.order * (2 * len(self.phi.kinks) + 2)
+
     def table(self, q: Array) -> Array:
         return q[None]
 
     def pair(self, one: Array, other: Array, q12: Array, same: Array) -> tuple[Array, Array]:
-        slope, args = derivative(self.phi), (one[0], other[0], q12, self.order)
-        return quadrature_dual(self.phi, self.phi, *args), quadrature_dual(slope, slope, *args)
+        return quadrature_pair(self.phi, one[0], other[0], q12, self.order)
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ class Series:
         return jax.lax.scan(add, (none, none), terms, reverse=True, unroll=_UNROLLED)[0]
 
 
-Dual = Leaky | Closed | Cut | Series
+Dual = Leaky | Closed | Broken | Cut | Series
 
 
 @cache

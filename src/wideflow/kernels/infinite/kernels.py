@@ -14,12 +14,13 @@ from jax.typing import ArrayLike
 from ..._checks import count, finite, fits
 from ..._shown import shown
 from ..._threads import side_by_side
+from ..._tracing import jit
 from ...parametrisations import Parametrisation, named
 from ...states.family import Family
 from ...store.registry import must_be, recorded
 from ...verdicts import LAZY
 from ..tracing import is_traced
-from .duals import Dual
+from .duals import Cut, Dual
 from .limits import Limit, limit_of
 from .recursion import Side, Stack, activations, begin, from_activation, largest
 from .samples import Samples, prepared, prepared_traced
@@ -118,13 +119,18 @@ def _computed(limit: Limit, x1: ArrayLike, x2: ArrayLike | None, rows: int | Non
     family = limit.family
     one = _samples(family, "x1", x1)
     other = None if x2 is None else _samples(family, "x2", x2)
-    side = math.isqrt(_TILE // (8 * largest(family))) or 1
-    side = side if rows is None else count("rows", rows)
+    side = _side(largest(family)) if rows is None else count("rows", rows)
     m1, m2 = len(one), None if other is None else len(other)
     fits("The kernels", 16.0 * m1 * (m2 or m1), "Take fewer samples at a time.")
     with jax.enable_x64(True):
         samples = prepared(limit, one if other is None else np.concatenate([one, other]), side * side)
-        return _filled(limit, samples, m1, m2, side)
+        held = max((dual.held for dual in samples.duals if isinstance(dual, Cut)), default=1)
+        return _filled(limit, samples, m1, m2, side if rows else _side(held * largest(family)))
+
+
+def _side(numbers: int) -> int:
+    """Of a tile whose pairs hold this many numbers each."""
+    return math.isqrt(_TILE // (8 * numbers)) or 1
 
 
 def _samples(family: Family, name: str, x: ArrayLike) -> np.ndarray:
@@ -143,7 +149,7 @@ def _first(limit: Limit, x1: Array, x2: Array) -> Stack:
     return begin(limit, x1, x2)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@jit
 def _next(limit: Limit, layer: int, dual: Dual, one: Side, other: Side, stack: Stack) -> Stack:
     return from_activation(limit, layer, dual, (one, other), stack, 2)
 

@@ -2,19 +2,24 @@
 
 import math
 from dataclasses import replace
+from functools import cache, partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from ..._shown import shown
 from ...problems.activations import Activation, derivative
-from ...problems.dual_quadrature import quadrature_dual
+from ...problems.dual_quadrature import gauss_mean, quadrature_dual
+from .broken_lines import Broken, broken_line
 from .duals import Cut, Dual, Series
 from .hermite import coefficients, squares
 
 TOLERANCE = 1e-11  # of E φ² and E φ'²
 _TERMS = (32, 64, 128, 256, 512, 1024)
-_NODES = (32, 64, 128)
+_NODES = (24, 32, 64, 128)
+_LINEAR = 32  # nodes per piece, which give 13 digits where φ is linear
 _LOOKED_AT = 16  # variances, from the least to the largest
 
 
@@ -22,7 +27,8 @@ def resolved(dual: Dual, q: np.ndarray) -> Dual:
     """The dual with as many terms, or nodes, as variances q require; an error where E φ(√q z)² or E φ'(√q z)²
     is not finite, or where no number of them is enough.
 
-    A smooth φ that is steep on the scale of √q has no short series: it is tried with a cut at 0."""
+    A smooth φ that is steep on the scale of √q has no short series: it is tried with a cut at 0. A φ that is
+    linear between its kinks needs neither."""
     if not isinstance(dual, Series | Cut):
         return dual
     phi = dual.phi
@@ -30,6 +36,8 @@ def resolved(dual: Dual, q: np.ndarray) -> Dual:
     means = {f: _finite(phi, f, q) for f in (phi, derivative(phi))}
     if isinstance(dual, Series) and (terms := _terms(means, q)):
         return replace(dual, order=terms)
+    if isinstance(dual, Cut) and (line := broken_line(phi)) and _is(line, q):
+        return line
     cut, missed = Cut(replace(phi, kinks=phi.kinks or (0.0,))), math.inf
     for order in _NODES:
         missed = _missed(cut.phi, means[derivative(phi)], q, order)
@@ -71,6 +79,25 @@ def _terms(means: dict[Activation, np.ndarray], q: np.ndarray) -> int | None:
         tail = (mean - np.cumsum(c**2, axis=0)) / np.where(mean > 0, mean, 1.0)
         missed = np.maximum(missed, tail.max(axis=1))
     return next((order for order in _TERMS if missed[order - 1] <= TOLERANCE), None)
+
+
+def _is(line: Broken, q: np.ndarray) -> bool:
+    """Whether φ is this line: its E φ² and E φ'² are those of φ itself, by a rule cut at the kinks."""
+    at = jnp.asarray(q)
+    pairs = zip(_own_squares(line, at), (line.phi, derivative(line.phi)), strict=True)
+    means = [(np.asarray(own), np.asarray(gauss_mean(_squared(f), 0.0, at, _LINEAR))) for own, f in pairs]
+    return all(bool(np.all(np.abs(own - mean) <= TOLERANCE * mean)) for own, mean in means)
+
+
+@partial(jax.jit, static_argnums=0)
+def _own_squares(line: Broken, q: Array) -> tuple[Array, Array]:
+    table = line.table(q)
+    return line.pair(table, table, q, jnp.ones(q.shape, bool))
+
+
+@cache
+def _squared(phi: Activation) -> Activation:
+    return Activation(f"{phi.name}²", lambda h: phi(h) ** 2, kinks=phi.kinks)
 
 
 def _missed(phi: Activation, mean: np.ndarray, q: np.ndarray, order: int) -> float:
