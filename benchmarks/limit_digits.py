@@ -23,30 +23,35 @@ Points = list[tuple[float, float]]  # of (tolerance, CPU seconds)
 
 def draw() -> dict[str, dict[str, Points]]:
     """The figure's points, by version and dimension; versions that cannot be had are left out."""
-    found = {"now": {d: _points(ROOT / "src", d) for d in DIMENSIONS}}
+    found = {"now": {d: points(LINK, d, TOLERANCES) for d in DIMENSIONS}}
     with tempfile.TemporaryDirectory() as folder:
         archive = subprocess.run(["git", "archive", BEFORE, "src"], cwd=ROOT, capture_output=True)
         if archive.returncode == 0:
             subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
-            found["before"] = {d: _points(Path(folder) / "src", d) for d in DIMENSIONS}
+            found["before"] = {d: points(LINK, d, TOLERANCES, Path(folder) / "src") for d in DIMENSIONS}
+    figure(found)
+    return found
+
+
+def figure(found: dict[str, dict[str, Points]]) -> None:
+    """Draw and save what was measured."""
     OUT.parent.mkdir(exist_ok=True)
-    with panels(1, width=5.6, height=4.0) as (figure, (axis,)):
+    with panels(1, width=5.6, height=4.0) as (drawn, (axis,)):
         for version, (line, mark) in {"before": ("--", "o"), "now": ("-", "s")}.items():
-            for colour, (d, points) in zip(COLOURS, found.get(version, {}).items(), strict=False):
+            for colour, (d, measured) in zip(COLOURS, found.get(version, {}).items(), strict=False):
                 name = f"d = {'∞' if d == 'inf' else d}, {version}"
-                tols, seconds = zip(*points, strict=True) if points else ((), ())
+                tols, seconds = zip(*measured, strict=True) if measured else ((), ())
                 axis.loglog(tols, seconds, line, marker=mark, ms=4, color=colour, label=name)
         axis.invert_xaxis()
         axis.set(xlabel="tolerance asked of the risk", ylabel="CPU seconds of a compiled limit")
         axis.set_title(f"{LINK} neurons, t ≤ {limit_points.TS[-1]:g}")
         axis.legend(ncols=2, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16))
-        figure.savefig(OUT)
-    return found
+        drawn.savefig(OUT)
 
 
-def _points(source: Path, d: str) -> Points:
-    """What a process with this version has measured when its time is up."""
-    command = [sys.executable, str(Path(limit_points.__file__)), LINK, d, *TOLERANCES]
+def points(link: str, d: str, tolerances: tuple[str, ...], source: Path = ROOT / "src") -> Points:
+    """What a process with this version of the library has measured when its time is up."""
+    command = [sys.executable, str(Path(limit_points.__file__)), link, d, *tolerances]
     env = os.environ | {"PYTHONPATH": str(source)}
     limit = lambda: resource.setrlimit(resource.RLIMIT_CPU, (CAP, CAP))
     done = subprocess.run(command, env=env, capture_output=True, text=True, preexec_fn=limit)

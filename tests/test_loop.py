@@ -295,6 +295,23 @@ def test_the_bar_tells_the_time_left(monkeypatch, capsys):
     ]
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_bar_of_a_part(monkeypatch, capsys, terminal):
+    """Half of a part took 40 s, and after it comes another of three times its length: 40 + 3·80 s are left.
+    Its bar goes in the end; without a terminal it is a line every half minute."""
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: terminal, raising=False)
+    with progress.bar("flow", 0.0, 10.0, progress.Part("level 1", after=3.0)) as update:
+        for seconds in (10.0, 40.0):
+            now[0] = seconds
+            update(5.0 * seconds / 40, 0.25)
+        update(10.0, 0.25)
+    out = capsys.readouterr().err
+    assert "level 1 ████████████············  50%  t = 5 of 10  risk 0.25  4:40 left" in out
+    assert out.endswith("\r" if terminal else "left\n") and out.count("\n") == (0 if terminal else 1)
+
+
 def test_the_bar_is_for_terminals(capsys):
     wf.evolve(**small())
     assert capsys.readouterr().err == ""

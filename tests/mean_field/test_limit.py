@@ -352,6 +352,13 @@ def undisturbed():
     return wf.limit(**limit_call())
 
 
+def test_a_limit_tells_its_levels(undisturbed, capfd):
+    call = limit_call()
+    assert_same_bits(wf.limit(**call, progress=True), undisturbed)
+    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("limit, level ")]
+    assert lines and f"risk to {undisturbed.info['error']:.1g} (" in lines[-1]
+
+
 def test_a_limit_is_saved_and_loaded(undisturbed, tmp_path):
     run = undisturbed
     run.save(tmp_path / "run")

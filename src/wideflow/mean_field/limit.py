@@ -73,9 +73,10 @@ def limit(
     It computes in float64, whatever JAX is set to (states come back as JAX is set, observations in
     float64). `run.info["resolution"]` has the orders of the start's rules by part, of E over x (nodes, or the
     degree of Hermite modes: `run.info["expectation"]` says which), of the mean u inside a reduced neuron (of
-    modes, of their series in |w|), and the tolerance of the time steps. `observe` and `progress` are those of
-    `evolve`; observers look once, at the finest level. Without a symmetry (d ≤ 3) all coordinates of w have
-    nodes, which takes longest.
+    modes, of their series in |w|), and the tolerance of the time steps. `observe` is that of `evolve`;
+    observers look once, at the finest level. `progress` shows the level, the error so far and the time left:
+    a bar on a terminal, which is the default there, else lines. Without a symmetry (d ≤ 3) all coordinates of
+    w have nodes, which takes longest.
 
     >>> run = wf.limit(line, wf.init(line, theta=1.0), ts, tol=1e-3)
     >>> run.status, bool(run.info["error"] < 1e-3)
