@@ -13,6 +13,9 @@ from .plan import KernelPlan, planned, projected
 from .work import Work
 
 
+_ONE_SIGMA = 0.8413  # of a normal law is below one standard deviation
+
+
 @dataclass(frozen=True)
 class KernelMove:
     """‖K_t − K_0‖/‖K_0‖ of the tangent kernel on `rows` rows, and by name of each of the weights; their share
@@ -168,10 +171,14 @@ def _kernel(work: Work, rows: np.ndarray, target: np.ndarray | None, change: np.
 
 def _sketch_error(before: np.ndarray, after: np.ndarray, share: float) -> float:
     """Of the movement by a share s/O of the outputs: by the jackknife, √((1 − s/O)(g − 1)/g Σ_k (θ_k − θ̄)²),
-    θ_k being the movement without group k of g groups of projections."""
+    θ_k being the movement without group k of g groups of projections. Of few groups it is itself uncertain:
+    Student's factor makes it as wide as one standard error has to be to hold in 68 % of cases."""
     g = len(before)
     if g < 2:
         return float("nan")
     whole = before.sum(0), after.sum(0)
     left_out = [relative_movement(whole[0] - before[k], whole[1] - after[k]) for k in range(g)]
-    return float(np.sqrt((1 - share) * (g - 1) * np.var(left_out)))
+    from scipy.stats import t as student
+
+    wider = float(student.ppf(_ONE_SIGMA, g - 1))
+    return wider * float(np.sqrt((1 - share) * (g - 1) * np.var(left_out)))
