@@ -12,7 +12,6 @@ from .model import AbstractModel, BufferMove
 from .plan import KernelPlan, planned, projected
 from .work import Work
 
-
 _ONE_SIGMA = 0.8413  # of a normal law is below one standard deviation
 
 
