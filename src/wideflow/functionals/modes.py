@@ -273,8 +273,8 @@ def _padded(modes: Modes, y: np.ndarray) -> Parity:
     more = up(m) if m > 1 else 0
     series = np.pad(modes.series, [(0, up(n)), (0, up(modes.series.shape[1]))])
     turns = np.pad(modes.turns, [(0, up(n)), (0, more), (0, up(k))])
-    arrays = (on_device(v) for v in (series, turns, np.pad(y, (0, up(n)))))
-    return Parity(*arrays, modes.first)
+    y = np.pad(y, (0, up(n)))
+    return Parity(on_device(series), on_device(turns), on_device(y), modes.first)
 
 
 __all__ = ["ByModes", "ModesOf", "UnresolvedError", "why_not"]

@@ -27,7 +27,7 @@ from .trainable import AbstractTrainable, Tangent
 def _extended(v: Array, extra: int, mode: str) -> Array:
     """`v` with `extra` more entries along its last axis, on the host where it is there already."""
     pad = np.pad if isinstance(v, np.ndarray) else jnp.pad
-    return pad(v, [(0, 0)] * (v.ndim - 1) + [(0, extra)], mode)  # type: ignore[return-value,call-overload]
+    return pad(v, [(0, 0)] * (v.ndim - 1) + [(0, extra)], mode)
 
 
 class Particles(AbstractTrainable, AbstractMeasure):
