@@ -106,11 +106,8 @@ def _figure() -> list[Row]:
     for d, points in found.get("before", {}).items():
         before, now = dict(points), dict(found["now"][d])
         if both := sorted(before.keys() & now.keys()):
-            tol, name = (
-                both[0],
-                f"limit {limit_digits.LINK} d={d}, time of {limit_digits.BEFORE} over this one's",
-            )
-            note = f"{limit_digits.OUT}"
+            tol, name = both[0], f"limit {limit_digits.LINK} d={d}, time of {limit_digits.BEFORE} over ours"
+            note = str(limit_digits.OUT)
             rows.append(Row(f"{name} at {tol:g}", (before[tol] / now[tol],), note=note))
     return rows
 

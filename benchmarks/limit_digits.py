@@ -7,6 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
 from wideflow.figures import COLOURS, panels
 
 from . import limit_points
@@ -44,7 +46,14 @@ def figure(found: dict[str, dict[str, Points]]) -> None:
                 axis.loglog(tols, seconds, line, marker=mark, ms=4, color=colour, label=name)
         axis.invert_xaxis()
         axis.set(xlabel="tolerance asked of the risk", ylabel="CPU seconds of a compiled limit")
-        axis.set_title(f"{LINK} neurons, t ≤ {limit_points.TS[-1]:g}")
+        axis.set_title(
+            f"{LINK} neurons, t ≤ {limit_points.TS[-1]:g} (lines end where the time given was up)",
+            fontsize=10,
+        )
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.yaxis.set_minor_formatter(NullFormatter())
+        axis.minorticks_off()
         axis.legend(ncols=2, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16))
         drawn.savefig(OUT)
 
