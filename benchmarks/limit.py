@@ -152,7 +152,7 @@ def _honest(link: str) -> Row:
     for tol in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7):
         run = wf.limit(problem, wf.init(problem), TS, tol)
         true, stated = float(np.max(np.abs(run["risk"] - truth))), run.info["error"]
-        shares.append(true / stated)
+        shares.append(float(true / stated))
         shown.append(f"{true:.1e} of {stated:.1e}")
     name = f"limit {link} d=inf, true error over the stated one, worst of 1e-3 … 1e-7"
     return Row(name, (max(shares),), 1.0, at_most=True, note=", ".join(shown))
