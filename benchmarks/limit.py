@@ -106,11 +106,8 @@ def _figure() -> list[Row]:
     for d, points in found.get("before", {}).items():
         before, now = dict(points), dict(found["now"][d])
         if both := sorted(before.keys() & now.keys()):
-            tol, name = (
-                both[0],
-                f"limit {limit_digits.LINK} d={d}, time of {limit_digits.BEFORE} over this one's",
-            )
-            note = f"{limit_digits.OUT}"
+            tol, name = both[0], f"limit {limit_digits.LINK} d={d}, time of {limit_digits.BEFORE} over ours"
+            note = str(limit_digits.OUT)
             rows.append(Row(f"{name} at {tol:g}", (before[tol] / now[tol],), note=note))
     return rows
 
@@ -155,7 +152,7 @@ def _honest(link: str) -> Row:
     for tol in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7):
         run = wf.limit(problem, wf.init(problem), TS, tol)
         true, stated = float(np.max(np.abs(run["risk"] - truth))), run.info["error"]
-        shares.append(true / stated)
+        shares.append(float(true / stated))
         shown.append(f"{true:.1e} of {stated:.1e}")
     name = f"limit {link} d=inf, true error over the stated one, worst of 1e-3 … 1e-7"
     return Row(name, (max(shares),), 1.0, at_most=True, note=", ".join(shown))

@@ -1,7 +1,9 @@
-"""`python limit_points.py LINK D TOL…`: for each tolerance a line with the CPU seconds of a compiled limit
-and the error that it states. It runs with any version of the library on the path."""
+"""`python limit_points.py SECONDS LINK D TOL…`: for each tolerance a line with the CPU seconds of a compiled
+limit and the error that it states, until SECONDS of CPU are spent. It runs with any version of the library on
+the path."""
 
 import math
+import resource
 import sys
 import time
 
@@ -23,7 +25,8 @@ def warm(link: str, d: float, tol: float) -> tuple[float, float]:
 
 if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
-    link, d, *tolerances = sys.argv[1:]
+    cap, link, d, *tolerances = sys.argv[1:]
+    resource.setrlimit(resource.RLIMIT_CPU, (int(cap), int(cap)))
     for tol in tolerances:
         seconds, error = warm(link, math.inf if d == "inf" else int(d), float(tol))
         print(tol, seconds, error, flush=True)
