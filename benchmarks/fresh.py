@@ -28,7 +28,8 @@ OURS = Path(__file__).parents[1] / "src"
 
 def earlier(folder: Path) -> Path | None:
     """The sources of the earlier version, unpacked into a folder; None without git's history."""
-    packed = subprocess.run(["git", "archive", EARLIER, "src"], capture_output=True, check=False)
+    pack = ["git", "archive", EARLIER, "src"]
+    packed = subprocess.run(pack, capture_output=True, check=False, cwd=OURS.parent)
     if packed.returncode:
         return None
     subprocess.run(["tar", "-x", "-C", str(folder)], input=packed.stdout, check=True)

@@ -10,10 +10,9 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from wideflow.figures import COLOURS, panels
 
-from . import limit_points
+from . import fresh, limit_points
 
 ROOT = Path(__file__).parents[1]
-BEFORE = "e304425"  # product rules of x and u for every activation
 LINK, DIMENSIONS = "erf", ("6", "50")
 TOLERANCES = tuple(f"1e-{digits}" for digits in range(3, 11))
 CAP = 90  # seconds of CPU for all the points of a version in one dimension, compiling included
@@ -26,10 +25,9 @@ def draw() -> dict[str, dict[str, Points]]:
     """The figure's points, by version and dimension; versions that cannot be had are left out."""
     found = {"now": {d: points(LINK, d, TOLERANCES) for d in DIMENSIONS}}
     with tempfile.TemporaryDirectory() as folder:
-        archive = subprocess.run(["git", "archive", BEFORE, "src"], cwd=ROOT, capture_output=True)
-        if archive.returncode == 0:
-            subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
-            found["before"] = {d: points(LINK, d, TOLERANCES, Path(folder) / "src") for d in DIMENSIONS}
+        before = fresh.earlier(Path(folder))  # product rules of x and u for every activation
+        if before is not None:
+            found["before"] = {d: points(LINK, d, TOLERANCES, before) for d in DIMENSIONS}
     figure(found)
     return found
 

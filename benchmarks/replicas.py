@@ -18,10 +18,9 @@ def measure(quick: bool) -> list[Row]:
     compiled before. A network of width 64 · 256 does the same products in one; it reads one row a step where
     the seeds read 64.
 
-    What bounds the first ratio: a step reads 51 kB of weights for its product, and reads and writes them for
-    its update, 0.65 µs of one core with 1 MB of second-level cache; 51 normal numbers and labels take 0.35 µs
-    more, erf and its derivative 0.1 µs. So 1.1 µs, half of it on each of two cores; a call takes 2 µs a step
-    and 2 µs for its own beginning and end, by which the ratio is 7 at most."""
+    Ten is what was hoped for. What bounds the ratio is that a call of one network is a compiled loop already:
+    a step reads 51 kB of weights for its product, reads and writes them for its update, and draws 51 normal
+    numbers, which replicas do too, if without its overhead and on all cores."""
     steps = STEPS // 10 if quick else STEPS
     problem = wf.Problem(x=wf.Gaussian(D), target=wf.single_index("erf"), neuron=wf.Neuron("erf"))
     law, dynamics, key = wf.init(problem), wf.SGD(wf.Risk(problem), ETA), jax.random.key(0)

@@ -23,6 +23,10 @@ def test_another_setting_of_the_caller_is_kept_by_taking_turns():
     assert here not in side_by_side(lambda _: threading.get_ident(), [1, 2])
 
 
+def test_nothing_to_do():
+    assert side_by_side(str, []) == []
+
+
 def test_what_a_thread_raises_comes_back():
     with pytest.raises(ZeroDivisionError):
         side_by_side(lambda i: 1 / i, [1, 0])

@@ -17,6 +17,7 @@ SWITCH = "WIDEFLOW_CACHE"  # "off", or the folder to keep them in
 LARGEST = 2**28  # bytes of all that is kept; the oldest programs go first
 _ROOM = 2**26  # bytes that must be free: a disk that is full takes halves of programs
 _ABANDONED = 7 * 24 * 3600.0  # seconds, after which what a killed process left is cleared away
+_PROCESS = "process-"  # how the folder of a process begins
 _OFF = ("off", "0", "no", "false")
 
 
@@ -57,6 +58,16 @@ def folder() -> Path | None:
     return None if root is None else root / "compiled" / f"jaxlib-{version('jaxlib')}-{_processor()}"
 
 
+def kept_in() -> Path | None:
+    """Where this process keeps its programs, in the user's own cache if there is one; None if nowhere."""
+    import jax
+
+    now = jax.config.values["jax_compilation_cache_dir"]
+    if not now or not jax.config.values["jax_enable_compilation_cache"]:
+        return None
+    return Path(now).parent if Path(now).name.startswith(_PROCESS) else Path(now)
+
+
 def opened(place: Path) -> Path:
     """A folder of this process inside of `place`, with links to the programs that are there. OSError if that
     is not possible, there is no room, or another user could write there: programs are code."""
@@ -65,7 +76,7 @@ def opened(place: Path) -> Path:
         raise PermissionError(f"{place} can be written by other users.")
     if not _has_room(place):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(place))
-    own = place / f"process-{os.getpid()}-{time.time_ns()}"
+    own = place / f"{_PROCESS}{os.getpid()}-{time.time_ns()}"
     own.mkdir(mode=0o700)
     for program in _programs(place):
         with contextlib.suppress(FileNotFoundError):  # another process has just cleared it away
@@ -88,7 +99,7 @@ def closed(place: Path, own: Path) -> None:
 def clear(root: Path) -> None:
     """Delete what killed processes left, and the oldest programs until all take `LARGEST` bytes at most."""
     for place in root.iterdir():
-        for left in place.glob("process-*"):
+        for left in place.glob(f"{_PROCESS}*"):
             if time.time() - left.stat().st_mtime > _ABANDONED:
                 shutil.rmtree(left, ignore_errors=True)
     kept = sorted(

@@ -28,7 +28,7 @@ def side_by_side(fn: Callable[[In], Out], items: Sequence[In]) -> list[Out]:
         with jax.enable_x64(precise):
             return fn(item)
 
-    with ThreadPoolExecutor(min(cores(), len(items))) as pool:
+    with ThreadPoolExecutor(max(1, min(cores(), len(items)))) as pool:
         if pool.submit(_settings).result() == here:
             return list(pool.map(call, items))
     return [fn(item) for item in items]

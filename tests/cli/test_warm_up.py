@@ -5,9 +5,11 @@ import os
 import subprocess
 import sys
 
+import jax
 import pytest
 from typer.testing import CliRunner
 
+from wideflow._compiled import kept_in
 from wideflow.cli.app import app
 
 RUN = """
@@ -27,20 +29,33 @@ print("missed", len(missed))
 """
 
 
-def test_where_nothing_is_kept_there_is_nothing_to_warm_up(monkeypatch):
-    monkeypatch.setenv("WIDEFLOW_CACHE", "off")
-    result = CliRunner().invoke(app, ["presets", "noisy", "--warm-up", "--json"])
-    assert result.exit_code == 2
+def test_where_nothing_is_kept_there_is_nothing_to_warm_up():
+    env = os.environ | {"WIDEFLOW_CACHE": "off", "JAX_COMPILATION_CACHE_DIR": ""}
+    command = [sys.executable, "-m", "wideflow", "presets", "noisy", "--warm-up", "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert result.returncode == 2
     assert "WIDEFLOW_CACHE" in json.loads(result.stdout)["message"]
 
 
-@pytest.mark.parametrize("args", [["nosy", "--warm-up"], ["noisy", "--warm-up", "--copy", "folder"]])
-def test_what_is_refused(args, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name, place", [("mine", "mine"), ("process-1-2", "")])
+def test_the_place_is_the_one_that_jax_writes_to(name, place, tmp_path):
+    before = jax.config.values["jax_compilation_cache_dir"]
+    try:
+        jax.config.update("jax_compilation_cache_dir", str(tmp_path / name))
+        assert kept_in() == tmp_path / place
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)
+
+
+@pytest.mark.parametrize(
+    "args, told", [(["nosy", "--warm-up"], "noisy"), (["noisy", "--warm-up", "--copy", "folder"], "--copy")]
+)
+def test_what_is_refused(args, told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["presets", *args])
     assert result.exit_code == 2
     assert not list(tmp_path.iterdir())
-    assert "noisy" in result.stderr or "--copy" in result.stderr
+    assert told in result.stderr
 
 
 @pytest.mark.slow

@@ -40,13 +40,23 @@ def test_risk_and_potential_are_those_of_features_taken_anew():
     assert by_cells.way(rho) == R.way(rho)
 
 
+def test_other_points_and_other_grids_are_left_to_features_taken_anew():
+    R, rho = risk(), density()
+    by_cells = R.on_cells(rho)
+    for theta in (rho.theta[:5], rho.theta + 0.1):
+        np.testing.assert_array_equal(by_cells.potential(theta, rho), R.potential(theta, rho))
+    wider = wf.GridDensity(rho.mass, (-3, -1, 0.1), (2, 1, 1), neuron=rho.neuron)
+    np.testing.assert_array_equal(by_cells.value(wider), R.value(wider))
+    np.testing.assert_array_equal(by_cells.potential(rho.theta, wider), R.potential(rho.theta, wider))
+
+
 def test_several_outputs():
     neuron = wf.Neuron("tanh", output="trained", outputs=2)
     x = np.random.default_rng(1).normal(size=(7, 1))
     data = wf.Problem(x=wf.Dataset(x, np.hstack([x, x**2])), neuron=neuron)
     by, mass = wf.Risk(data).ways[0], np.full((2, 3, 4), 1 / 24)
     rho = wf.GridDensity(mass, -1.0, 1.0, neuron=neuron)
-    cells = OnCells(by, neuron.features(rho.parts, by.nodes.x))
+    cells = OnCells(by, neuron.features(rho.parts, by.nodes.x), rho.parts)
     np.testing.assert_allclose(cells.risk(rho), by.risk(rho), rtol=ROUNDING)
     anew, again = (way.potential(rho.parts, rho) for way in (by, cells))
     np.testing.assert_allclose(again, anew, rtol=0, atol=ROUNDING)

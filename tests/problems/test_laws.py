@@ -102,7 +102,7 @@ def test_the_root_of_a_covariance(name):
     columns = np.asarray(law.colour(eye)).T
     bound = (3e-6 if name == "rounded" else 1e-13) * np.abs(sigma).max()
     assert np.abs(columns @ columns.T - sigma).max() <= bound
-    assert np.array_equal(law.whiten(eye), columns)
+    assert np.array_equal(law.adjoint(eye), columns)
 
 
 @pytest.mark.parametrize("name", ["full", "singular", "spread"])

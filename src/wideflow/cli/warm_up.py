@@ -11,11 +11,13 @@ from .sources import source, study_of
 
 def warm_up(names: list[str], json_too: bool) -> None:
     """Run presets in a temporary folder, so that the programs that they compile are kept."""
-    place = _compiled.folder()
+    from .. import _tracing  # noqa: F401 (turns the cache on)
+
+    place = _compiled.kept_in()
     if place is None:
         refuse(
-            f"Compiled programs are not kept ({_compiled.SWITCH}=off, or there is no home): nothing to warm "
-            f"up. Set {_compiled.SWITCH} to a folder.",
+            f"Compiled programs are not kept ({_compiled.SWITCH}=off, or no folder for them can be written): "
+            f"nothing to warm up. Set {_compiled.SWITCH} to a folder.",
             json_too,
         )
     took = {name: _seconds(name, i, len(names), json_too) for i, name in enumerate(names)}

@@ -6,6 +6,7 @@ import weakref
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from .._checks import is_traced
@@ -21,10 +22,13 @@ MOST_KEPT = 2**28  # bytes of features; beyond, they are taken anew each time
 
 class OnCells(AbstractExpectation):
     """E over weighted data of densities on one grid, by σ*(x_i; θ_c) of all rows and cells: the risk costs a
-    product with this matrix and Ψ at the cells two, whatever the neuron costs."""
+    product with this matrix and Ψ at the cells two, whatever the neuron costs. Other grids and other points
+    are left to `by`; inside compiled code, where numbers cannot be compared, those of as many are taken for
+    the grid's own."""
 
     by: AbstractByNodes
     features: Float[Array, "n m *outputs"]
+    centres: PyTree
 
     @property
     def sample(self):  # type: ignore[override]
@@ -34,13 +38,26 @@ class OnCells(AbstractExpectation):
         """f on all rows."""
         return density.alpha * jnp.tensordot(density.weights, self.features, axes=1)
 
+    def _has(self, parts: PyTree) -> bool:
+        """Whether these are the centres of the cells."""
+        pairs = list(zip(jax.tree.leaves(parts), jax.tree.leaves(self.centres), strict=True))
+        if any(one.shape != other.shape for one, other in pairs):
+            return False
+        return any(map(is_traced, jax.tree.leaves(pairs))) or all(
+            np.array_equal(one, other) for one, other in pairs
+        )
+
     def risk(self, state):
+        if not self._has(state.parts):
+            return self.by.risk(state)
         nodes = self.by.nodes.astype(self.features.dtype)
         loss = self.by.problem.loss(self._outputs(state), nodes.y)
         return jnp.sum(nodes.weights * loss) + self.by.least
 
     def potential(self, parts, particles):
-        """Ψ at the cells; `parts` are their centres."""
+        """Ψ at the cells, or by `by` elsewhere."""
+        if not (self._has(parts) and self._has(particles.parts)):
+            return self.by.potential(parts, particles)
         nodes = self.by.nodes.astype(self.features.dtype)
         u = self.by.problem.loss.signal(self._outputs(particles), nodes.y)
         return -jnp.tensordot(self.features, (u.T * nodes.weights).T, axes=self.features.ndim - 1)
@@ -76,7 +93,7 @@ def on_cells(by: AbstractExpectation, state: AbstractMeasure) -> AbstractExpecta
     numbers = math.prod(state.mass.shape[-state.D :]) * by.nodes.m * state.neuron.outputs
     if numbers * state.dtype.itemsize > MOST_KEPT:
         return by
-    return OnCells(by, _kept(by, state))
+    return OnCells(by, _kept(by, state), state.parts)
 
 
 _known: dict[int, tuple] = {}  # of the last grid that was asked for, by the rows; they go when these go

@@ -18,13 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from .._tracing import jit_once, on_device
-from ..problems.hermite_modes import Modes, UnresolvedError, degrees, hermite, modes_of, spread
+from .._tracing import jit_once, on_device, traced
+from ..problems.hermite_modes import Modes, degrees, hermite, modes_of, spread
 from ..problems.neurons import Ridge
 from ..problems.problem import Problem
 from ..problems.radial import RadialGaussian, RadialNeuron
 from ..states.particles import is_cloud
-from .base import traced
 from .expectations import AbstractExpectation
 from .host_modes import host_risks
 
@@ -171,11 +170,6 @@ class ByModes(AbstractExpectation):
     def handles(self, state):
         return is_cloud(state) and isinstance(state.neuron, RadialNeuron)
 
-    def inside(self, state: PyTree) -> bool:
-        """Whether no particle is longer than the series reach."""
-        length = jnp.hypot(*(state.parts.w * self.scale[:, None]))
-        return bool(jnp.max(length) < self.reach)
-
     def error(self, state):
         """What the last third of the degrees and of the series in ρ̂ changes, and rounding."""
         here, coarse, size = host_risks(self, state)
@@ -275,6 +269,3 @@ def _padded(modes: Modes, y: np.ndarray) -> Parity:
     turns = np.pad(modes.turns, [(0, up(n)), (0, more), (0, up(k))])
     y = np.pad(y, (0, up(n)))
     return Parity(on_device(series), on_device(turns), on_device(y), modes.first)
-
-
-__all__ = ["ByModes", "ModesOf", "UnresolvedError", "why_not"]

@@ -93,12 +93,12 @@ class Pairs(eqx.Module):
     def _label_overlap(self, gaussian: Gaussian, label: Any, w: Array) -> Float[Array, " k"]:
         """E[y φ(⟨w_i, x⟩)] under one Gaussian."""
         phi, target = self._phi, self._target
-        white = gaussian.whiten(w)
+        white = gaussian.adjoint(w)
         q = jnp.sum(white**2, axis=-1)
         if target is None:
             mean = closed_mean(phi) or partial(gauss_mean, phi, order=self.order)
             return _like(label, q) * mean(jnp.zeros_like(q), q)
-        directions = gaussian.whiten(target.directions(self.problem.d, w.dtype))
+        directions = gaussian.adjoint(target.directions(self.problem.d, w.dtype))
         q_star = jnp.sum(directions**2, axis=-1)
         overlaps = self._dual(target.link, phi, q_star, q[:, None], white @ directions.T)
         return overlaps @ target.a.astype(w.dtype)
@@ -114,7 +114,7 @@ class Pairs(eqx.Module):
         """U(θ_i, θ'_j)."""
         phi, total = self._phi, jnp.zeros((), parts.w.dtype)
         for p, gaussian, _ in self._gaussians():
-            left, right = gaussian.whiten(parts.w.T), gaussian.whiten(others.w.T)
+            left, right = gaussian.adjoint(parts.w.T), gaussian.adjoint(others.w.T)
             q1, q2 = jnp.sum(left**2, axis=-1), jnp.sum(right**2, axis=-1)
             total = total + _like(p, q1) * self._dual(phi, phi, q1[:, None], q2, left @ right.T)
         return total if parts.a is None else parts.a[:, None] * total * others.a
@@ -130,7 +130,7 @@ class Pairs(eqx.Module):
             if target is None:
                 total = total + p * label**2
                 continue
-            directions = gaussian.whiten(target.directions(self.problem.d, dtype))
+            directions = gaussian.adjoint(target.directions(self.problem.d, dtype))
             q, a = jnp.sum(directions**2, axis=-1), target.a.astype(dtype)
             gram = self._dual(target.link, target.link, q[:, None], q, directions @ directions.T)
             total = total + p * (a @ gram @ a)

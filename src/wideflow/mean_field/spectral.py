@@ -7,8 +7,8 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from ..functionals.modes import ByModes, ModesOf, UnresolvedError, why_not
-from ..problems.hermite_modes import spread
+from ..functionals.modes import ByModes, ModesOf, why_not
+from ..problems.hermite_modes import UnresolvedError, spread
 from ..problems.problem import Problem
 from ..run import Run
 from ..states.particles import Particles

@@ -153,7 +153,7 @@ class Gaussian(AbstractLaw):
         root = self.root.astype(z.dtype)
         return z * root if root.ndim < 2 else z @ root.T
 
-    def whiten(self, w: Array) -> Array:
+    def adjoint(self, w: Array) -> Array:
         """Rᵀ w for the rows of w: ⟨w, x⟩ = ⟨Rᵀw, z⟩ with white z."""
         if self.root is None:
             return w

@@ -193,7 +193,7 @@ def _deviations(symmetry: Symmetry, gaussian: Gaussian | None) -> tuple[np.ndarr
     if gaussian.root.ndim == 0:
         return np.full(k, float(gaussian.root)), np.full(p, float(gaussian.root))
     assert symmetry.signal is not None
-    size = lambda rows: np.asarray(jnp.linalg.norm(gaussian.whiten(rows), axis=1))
+    size = lambda rows: np.asarray(jnp.linalg.norm(gaussian.adjoint(rows), axis=1))
     probe = jnp.asarray(np.random.default_rng(0).standard_normal((1, gaussian.d)))
     inside = [symmetry.component(i, probe) for i in range(p)]
     radii = [size(v)[0] / float(jnp.linalg.norm(v)) for v in inside]

@@ -45,8 +45,8 @@ SETTING = "setting "
 
 def settings() -> dict[str, str]:
     """Settings by name, as texts."""
-    known = jax.config.values  # set for all; what a `with` sets is an attribute
-    values = {name: str(getattr(jax.config, name, known[name])) for name in _JAX if name in known}
+    known = jax.config.values
+    values = {name: str(known[name]) for name in _JAX if name in known}
     flags = (flag for flag in os.environ.get("XLA_FLAGS", "").split() if not _is_harmless(flag))
     values["XLA_FLAGS"] = " ".join(sorted(flags)) or "none"
     return {f"{SETTING}{name}": value for name, value in values.items()}

@@ -112,7 +112,8 @@ Dual = Leaky | Closed | Broken | Cut | Series
 
 @cache
 def dual_of(phi: Activation) -> Dual:
-    """The way to E φφ' and E φ'φ': closed, cut at kinks, or a series."""
+    """The way to E φφ' and E φ'φ': closed, cut at kinks, or a series. Outside of traced code `resolved` takes
+    one integral in place of the cuts, if φ is seen to be piecewise linear."""
     if phi.name in ("relu", "leaky_relu") and is_named(phi):
         return Leaky(dict(phi.options).get("slope", 0.0))
     if closed_dual(phi, phi) is not None:

@@ -59,13 +59,14 @@ def infinite_kernels(
     (`parametrisation.regime()`, `InfiniteKernel.frozen`); where features are learnt, it moves from there.
 
     E φφ' is in closed form where one is known, else by a Hermite series, as long as the variances require (a
-    smooth φ, to 1e-11 of E φ²), or by quadrature that is cut at the kinks φ states. Equal rows have
-    correlation 1 exactly; for rows that differ by 1e-8 of their length and less, relu's Θ has 8 digits, as
-    their angle is not in ⟨x, x'⟩. `rows` is the side of a tile of samples (chosen if None): beside the
-    results, a few tiles are held.
+    smooth φ, to 1e-11 of E φ²), by one integral (a piecewise linear φ), or by quadrature that is cut at the
+    kinks φ states. Equal rows have correlation 1 exactly; for rows that differ by 1e-8 of their length and
+    less, relu's Θ has 8 digits, as their angle is not in ⟨x, x'⟩. `rows` is the side of a tile of samples
+    (chosen if None): beside the results, a few tiles are held.
 
     Inside jit, grad or vmap the kernels are arrays of JAX in the dtype of what is traced, all pairs are taken
-    at once, and a smooth φ without closed form has a Hermite series of 128 terms, whose tail is not checked.
+    at once, and a φ without closed form has a Hermite series of 128 terms, whose tail is not checked, or
+    quadrature cut at its kinks.
 
     >>> kernels = wf.infinite_kernels(wf.MLP(3, depth=1, activation="erf"), np.eye(3))
     >>> kernels.nngp.shape, kernels.ntk.shape
