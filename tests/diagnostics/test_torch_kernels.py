@@ -1,9 +1,12 @@
 """Kernels of PyTorch modules, layer by layer, against Jacobians that are written out row by row."""
 
+import weakref
+
 import numpy as np
 import pytest
 
 from wideflow.diagnostics.regimes.plan import projected
+from wideflow.diagnostics.regimes.torch_signals import Pass
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'wideflow[torch]'")
 nn = torch.nn
@@ -251,3 +254,16 @@ def test_the_module_is_left_as_it_was():
     assert all(p.requires_grad and p.grad is None for p in module.parameters())
     assert not any(part._forward_hooks or "forward" in part.__dict__ for part in module.modules())
     assert torch.backends.mha.get_fastpath_enabled()
+
+
+def test_a_pass_is_freed_with_its_graph():
+    """Hooks in the graph must not keep the pass that keeps the graph: Python does not see such a circle."""
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+    tensors = {name: p.detach() for name, p in module.named_parameters()}
+    taken: dict = {}
+    forward = Pass(torch, module, tensors, torch.ones(5, 3), dict.fromkeys(tensors, 0))
+    forward.back(torch.ones(5, 2), lambda name, used: taken.setdefault(name, len(used)))
+    assert taken == dict.fromkeys(tensors, 1)
+    left = weakref.ref(forward.f)
+    del forward
+    assert left() is None

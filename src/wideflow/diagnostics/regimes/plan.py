@@ -10,7 +10,7 @@ from ..._checks import available_memory
 ROWS = 256
 _FEWEST_ROWS, _FEWEST = 32, 3  # rows, and projections: with fewer, their error could not be told
 _GROUPS = 8
-MEMORY = 2**33  # bytes of what a pass over the rows keeps, and at most half of what is free
+MEMORY = 2**32  # bytes of what a pass over the rows keeps, and at most a quarter of what is free
 PASSES = 2**30  # bytes of what came back in several passes, at once
 _AT_ONCE = 5e10  # operations: a second or two, up to which all outputs are taken
 _SECONDS = 5e11  # operations: some ten seconds or two, up to which 256 rows are
@@ -78,7 +78,7 @@ def planned(
             break
         taken = max(_FEWEST_ROWS, taken // 2)
     kept = _KEPT * itemsize * sum(t * (f + u) for t, f, u in layers)
-    most = min(MEMORY, 0.5 * available_memory())
+    most = min(MEMORY, 0.25 * available_memory())
     batch = int(max(2, min(taken, most // max(kept, 1.0))))
     s = _projections(layers, taken, outputs) if projections is None else min(projections, outputs)
     again = 1.0 if batch >= taken else math.ceil(taken / max(1, batch // 2)) - 1.0

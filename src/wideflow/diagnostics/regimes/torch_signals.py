@@ -1,5 +1,6 @@
 """One pass of a PyTorch module forward, and passes back: every use of its weights with A and B."""
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
@@ -110,7 +111,10 @@ class Pass:
             self.uses.setdefault(name, []).append(use)
         start = not output.requires_grad
         watched = output.detach().requires_grad_() if start else output
-        watched.register_hook(lambda b: self._arrive(b.detach(), kept))
+        here = weakref.ref(
+            self
+        )  # the graph keeps its hooks and a pass its graph: a circle is never freed
+        watched.register_hook(lambda b: _handed(here(), b.detach(), kept))
         if not start:
             return output
         self._leaves.append(watched)
@@ -122,6 +126,11 @@ class Pass:
             used.append((use, back(b)))
             if len(used) == len(self.uses[name]) and self._take is not None:
                 self._take(name, self._arrived.pop(name))
+
+
+def _handed(to: Pass | None, b: "Tensor", kept: list[tuple[str, Use, Back]]) -> None:
+    if to is not None:
+        to._arrive(b, kept)
 
 
 def _attribute(part: Any, path: str) -> Any:
