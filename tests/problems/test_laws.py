@@ -272,3 +272,8 @@ def test_sampler():
     assert not sampler().labelled and sampler(labelled=True).labelled
     nodes = PROBLEMS["labelled sampler"].sample(jax.random.key(0), 10)
     assert nodes.y.shape == (10,)
+
+
+def test_a_covariance_in_place_of_the_dimension():
+    with pytest.raises(ValueError, match=r"got an array of shape \(3, 3\).*covariance=C"):
+        wf.Gaussian(np.eye(3))

@@ -130,6 +130,11 @@ class Gaussian(AbstractLaw):
     root: Array | None = eqx.field(default=None)  # R with Σ = RRᵀ, (d, d), or its diagonal (d,) or ()
 
     def __init__(self, d: float, covariance: ArrayLike | None = None):
+        if np.ndim(d):
+            raise ValueError(
+                f"Gaussian(d) must be the dimension, got an array of shape {np.shape(d)}. Give Σ by its name: "
+                "wf.Gaussian(d, covariance=C)."
+            )
         self.d = d = _dimension("Gaussian(d)", d)
         if covariance is None:
             self.root = None

@@ -96,9 +96,9 @@ def _in_finite_dimension(law: AbstractLaw, target: AbstractTarget | None) -> Sym
     k = sum(len(rows) for rows in signal)
     if not blocks:
         raise NoSymmetryError(
-            f"d = {d} leaves no room for a symmetry: a signal of k dimensions needs a block of at least two "
-            f"more in which x is isotropic (d >= k + 2), here k = {len(_rows(directions))}. Use the problem "
-            "as it is."
+            f"There is no symmetry: beside the signal, of {len(_rows(directions))} of the {d} dimensions, x must "
+            "be isotropic in a block of two or more, where its covariance has one eigenvalue. Use the problem "
+            "as it is: a wide network and wf.GradientFlow."
         )
     rows = _cast(np.concatenate(signal).reshape(k, d))
     return Symmetry(rows, tuple(spaces), k, tuple(blocks))

@@ -111,9 +111,7 @@ class Pass:
             self.uses.setdefault(name, []).append(use)
         start = not output.requires_grad
         watched = output.detach().requires_grad_() if start else output
-        here = weakref.ref(
-            self
-        )  # the graph keeps its hooks and a pass its graph: a circle is never freed
+        here = weakref.ref(self)  # the graph keeps its hooks and a pass its graph: a circle is never freed
         watched.register_hook(lambda b: _handed(here(), b.detach(), kept))
         if not start:
             return output
