@@ -263,13 +263,13 @@ def test_lift_and_reduce_are_inverse(name):
     ("problem", "says"),
     [
         (wf.Problem(x=wf.Gaussian(5), target=lambda x: x[0], neuron=wf.Neuron("erf")), "multi_index"),
-        (single_index("erf", 2), "d >= k \\+ 2"),
+        (single_index("erf", 2), "in 1 of 2 dimensions"),
         (wf.Problem(x=wf.Gaussian(3), target=wf.multi_index(lambda s: s[0], 2), neuron=wf.Neuron("erf")),
-         "k \\+ 2"),
+         "in 2 of 3 dimensions"),
         (wf.Problem(x=wf.Dataset(np.eye(4), np.ones(4)), neuron=wf.Neuron("erf")), "Dataset"),
         (wf.Problem(x=wf.Gaussian(4), target=lambda x: x[0],
                     neuron=wf.CustomNeuron(lambda x, t: t @ x, dim=4)), "a φ"),
-        (single_index("erf", 4, law=wf.Gaussian(4, [1.0, 2.0, 3.0, 4.0])), "no room"),
+        (single_index("erf", 4, law=wf.Gaussian(4, [1.0, 2.0, 3.0, 4.0])), "one eigenvalue"),
     ],
     ids=["any function", "d = k + 1", "k = 2, d = 3", "data", "own neuron", "anisotropic"],
 )  # fmt: skip

@@ -132,7 +132,7 @@ class Gaussian(AbstractLaw):
     def __init__(self, d: float, covariance: ArrayLike | None = None):
         if np.ndim(d):
             raise ValueError(
-                f"Gaussian(d) must be the dimension, got an array of shape {np.shape(d)}. Give Σ by its name: "
+                f"Gaussian(d) must be the dimension, got an array of shape {np.shape(d)}. Give Σ by name: "
                 "wf.Gaussian(d, covariance=C)."
             )
         self.d = d = _dimension("Gaussian(d)", d)

@@ -96,8 +96,8 @@ def _in_finite_dimension(law: AbstractLaw, target: AbstractTarget | None) -> Sym
     k = sum(len(rows) for rows in signal)
     if not blocks:
         raise NoSymmetryError(
-            f"There is no symmetry: beside the signal, of {len(_rows(directions))} of the {d} dimensions, x must "
-            "be isotropic in a block of two or more, where its covariance has one eigenvalue. Use the problem "
+            f"There is no symmetry: beside the signal, in {len(_rows(directions))} of {d} dimensions, x "
+            "must be isotropic in a block of two or more (one eigenvalue of its covariance). Use the problem "
             "as it is: a wide network and wf.GradientFlow."
         )
     rows = _cast(np.concatenate(signal).reshape(k, d))
