@@ -158,7 +158,7 @@ class _Loop:
             with bar(self.dynamics.name, now, float(self.ts[-1]), progress) as update:
                 while len(self.rows) < len(self.ts) and self.endings.alive.any():
                     self.reach(float(self.ts[len(self.rows)]), update)
-            self.info |= self.dynamics.functional.info(self.one_of(self.current))
+            self.info |= self.expectations()
         except KeyboardInterrupt:
             if self.endings.alive.any() and len(self.rows) < len(self.ts):
                 interrupted = self.stopped()
@@ -193,9 +193,14 @@ class _Loop:
         """How far the slowest replica has come."""
         return float(np.min(np.asarray(self.dynamics.time(self.carry))))
 
-    def one_of(self, state: AbstractState) -> PyTree:
-        """The state itself, or the first replica that is still alive."""
-        return state if self.replicas is None else _replica(state, np.argmax(self.endings.alive))
+    def expectations(self) -> Data:
+        """How E over x was taken at the end, and how wrong it may be: of each replica, where they differ."""
+        told = self.dynamics.functional.info
+        if self.replicas is None:
+            return told(self.current)
+        each = [told(_replica(self.current, np.asarray(r))) for r in range(self.replicas)]
+        alike = lambda values: values[0] if all(value == values[0] for value in values) else values
+        return {name: alike([one[name] for one in each]) for name in each[0]}
 
     def reach(self, t: float, update: Callable) -> None:
         """Advance to the saved time t and look."""

@@ -14,7 +14,11 @@ def test_it_is_the_compiled_one(link, d):
     problem = wf.Problem(x=wf.Gaussian(d), target=wf.single_index(link), neuron=wf.Neuron(link), noise=0.3)
     small, law = problem.reduced(), wf.init(problem).reduced()
     (way,) = ModesOf(24, 40, 6.0).bind(small)
-    state = law.nodes({"a": 3, "s": 4, "r": 3 if d < np.inf else 1}, 1.5)
+    theta = law.points(40).theta + np.array([0.3, 0.2, 0.0])  # off the symmetry, by which f would be 0
+    weights = np.random.default_rng(0).dirichlet(np.ones(40))
+    state = wf.Particles(theta, weights, 1.5, small.neuron)
+    nothing = 0.5 * float(way.rest * 2 + sum(np.sum(np.square(p.y)) for p in way.parities)) + 0.5 * 0.3**2
+    assert abs(host_risk(way, state) - nothing) > 0.01  # f counts
     # waves by doubling and by arccos differ by roundings, of which the sums have some hundred
     assert host_risk(way, state) == pytest.approx(float(way.risk(state)), rel=1e-12)
 
@@ -27,4 +31,6 @@ def test_two_thirds_of_the_modes_are_worse():
     truth = host_risk(fine, state)
     assert size > 0
     assert abs(here - truth) < abs(coarse - truth)
+    (short,) = ModesOf(16, 64, 8.0).bind(small)  # two thirds of the degrees, all of the series
+    assert coarse == pytest.approx(host_risk(short, state), abs=1e-6)  # 42 of 64 terms bring six digits
     assert way.error(state) >= abs(here - truth)

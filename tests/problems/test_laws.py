@@ -277,3 +277,9 @@ def test_sampler():
 def test_a_covariance_in_place_of_the_dimension():
     with pytest.raises(ValueError, match=r"got an array of shape \(3, 3\).*covariance=C"):
         wf.Gaussian(np.eye(3))
+
+
+def test_coordinates_in_very_different_units():
+    sigma = np.array([[1e16, 0.0, 0.0], [0.0, 1.0, 1.5], [0.0, 1.5, 4.0]])
+    root = np.asarray(wf.Gaussian(3, sigma).root)
+    np.testing.assert_allclose(root @ root.T, sigma, rtol=1e-14)

@@ -278,3 +278,34 @@ def test_observers_by_name_are_those_of_the_table():
     with pytest.raises(ValueError, match="reduced coordinates have none"):
         small = study("problem.reduced=true")
         observer("kernel_movement", small.risk, small.state(small.cases[0]))
+
+
+def test_weighted_quantiles_are_those_of_copies():
+    """Of mass 1/10, 2/10, 3/10, 4/10 at −3, −1, 2, 5: the middle of each one's mass is where it is."""
+    made = study()
+    theta = np.zeros((4, 5))
+    theta[:, 1] = [2.0, -3.0, 5.0, -1.0]
+    seen = Feature(made.coordinates, "w1")(0.0, particles(theta, np.array([0.3, 0.1, 0.4, 0.2])))
+    levels = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    np.testing.assert_allclose(seen, np.interp(levels, [0.05, 0.2, 0.45, 0.8], [-3.0, -1.0, 2.0, 5.0]))
+
+
+def test_who_stands_for_a_weighted_measure():
+    """At levels 1/6, 3/6, 5/6 of the mass."""
+    made = study()
+    theta = np.arange(20.0).reshape(4, 5)
+    state = particles(theta, np.array([0.1, 0.5, 0.1, 0.3]))
+    shown = Cloud(made.coordinates, ("w1", "w2"), "a", 3)(0.0, state)
+    np.testing.assert_array_equal(shown, theta[[1, 1, 3]][:, [1, 2, 0]])
+
+
+def test_replicas_are_drawn_as_they_are_alone():
+    made = study()
+    theta, widths = DRAW.normal(size=(3, 6, 5)), (2, 6, 4)
+    mass = np.array([np.where(np.arange(6) < n, 1 / n, 0.0) for n in widths])
+    mass[1] = [0.1, 0.3, 0.1, 0.2, 0.1, 0.2]
+    many = particles(theta, mass)
+    for seen in (Cloud(made.coordinates, ("s", "r"), "a", 4), Feature(made.coordinates, "s")):
+        for r, drawn in enumerate(seen.of_replicas(many, widths)):
+            alone = seen(0.0, many.replica(r).first(widths[r]))
+            np.testing.assert_allclose(drawn, alone, rtol=0, atol=1e-15)  # lengths of a row, summed apart

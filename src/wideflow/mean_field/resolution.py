@@ -66,7 +66,7 @@ def whole(order: float) -> int:
 
 def first_resolution(law: Law, tol: float) -> Resolution:
     """A first guess: more nodes for more digits, fewer for coordinates of small spread."""
-    p = 4 + 0.6 * math.log10(1 / tol)
+    p = 4 + 0.6 * max(math.log10(1 / tol), 0.0)
     nodes: dict[str, int | Panels] = {}
     for name, marginal in zip(law.names, law.marginals, strict=True):
         spread = 1.0

@@ -41,8 +41,8 @@ class Spectrum:
 
     def first(self, resolution: Resolution, tol: float) -> Resolution:
         """A first guess of the degree, and the order that a series in ρ̂ needs for `tol`."""
-        digits = math.log10(1 / tol)
-        return replace(resolution, x=round(12 + 5 * digits), u=whole(math.log(10 / tol) / _RATE))
+        digits = max(math.log10(1 / tol), 0.0)  # of a risk of order 1; more are found to be needed
+        return replace(resolution, x=round(12 + 5 * digits), u=whole((digits + 1) * math.log(10) / _RATE))
 
     def cost(self, particles: int, resolution: Resolution) -> float:
         """Of a velocity, as evaluations of φ: eight multiplications take as long as one, measured."""

@@ -97,14 +97,18 @@ def _root(sigma: np.ndarray) -> np.ndarray:
 
     # With pivots, also of a singular Σ. Eigenvectors take seven times the work (d = 2000), and where threads
     # of BLAS share a busy machine 25 times as long: they wait for each other at every column.
-    tolerance = len(sigma) * np.finfo(float).eps * np.abs(sigma).max()
-    factor, pivots, rank, _ = dpstrf(sigma, lower=1, tol=tolerance)
+    # Of correlations, so that small units of a coordinate are not taken for 0.
+    sd = np.sqrt(np.maximum(np.diag(sigma), 0.0))
+    unit = np.where(sd > 0, sd, 1.0)
+    correlations = sigma / unit[:, None] / unit
+    tolerance = len(sigma) * np.finfo(float).eps
+    factor, pivots, rank, _ = dpstrf(correlations, lower=1, tol=tolerance)
     factor = np.tril(factor)
     factor[:, rank:] = 0.0
     root = np.empty_like(factor)
     root[np.ix_(pivots - 1, pivots - 1)] = factor
-    if rank and np.abs(root @ root.T - sigma).max() <= 1e3 * tolerance:
-        return root
+    if rank and np.abs(root @ root.T - correlations).max() <= 1e3 * tolerance:
+        return unit[:, None] * root
     values, vectors = np.linalg.eigh(sigma)  # rounding has left a small negative one, or it is no covariance
     return (vectors * np.sqrt(_not_negative(values))) @ vectors.T
 

@@ -15,8 +15,9 @@ from .._tracing import on_device
 from ..states.replicas import stack
 from ..states.starts import Law
 from ..vocabulary.methods import Moves
-from .build import Study
+from .build import Study, start_spec
 from .cases import Case
+from .questions import ENERGIES, FEWEST, question
 
 _COMPILATION = 2e10  # floating-point operations that take as long as compiling once more
 _SHARE = 0.25  # of the free memory, for the replicas of one program
@@ -53,12 +54,19 @@ def _bytes_a_neuron(study: Study) -> float:
 
 def _is_cheaper_padded(study: Study, case: Case, widths: list[int]) -> bool:
     """Whether particles that only fill up take less time than a program of their own would to compile."""
-    if not case.method.word.padded:
-        return False
+    if not case.method.word.padded or case.linearised or is_mirrored(study, case):
+        return False  # half of a mirrored start is drawn: a narrow one is no part of a wide one
+    if question(study.spec) in ENERGIES and min(widths) < FEWEST <= max(widths):
+        return False  # the free energy is told of the wide ones alone
     steps = float(study.ts[-1]) / float(case.method.options()["step"])
     rows = getattr(case.method, "batch", None) or 256
     padding = len(widths) * max(widths) - sum(widths)
     return 8.0 * padding * study.whole.d * rows * steps < _COMPILATION * len(set(widths))
+
+
+def is_mirrored(study: Study, case: Case) -> bool:
+    """Whether each neuron of the start has a twin with −a."""
+    return bool(getattr(start_spec(study.spec, case.method), "mirrored", False))
 
 
 def replicas_of(study: Study, cases: Sequence[Case]) -> Any:

@@ -31,15 +31,14 @@ from .build import Study, descended
 from .cases import Case
 from .observers import Cloud, Feature, Marginal, has_probes
 from .points import DIRECTIONS, in_coordinates_of
-from .questions import question
+from .questions import ENERGIES, FEWEST, question
 from .regimes import summary
 
 # Seconds between checkpoints: what a crash may cost.
 EVERY = 10.0
 # Neurons that a limit is lifted to, to see its kernel.
 LIFTED = 4096
-# An entropy by neighbours is told for at most so many coordinates, and for so many particles or more.
-DIMENSIONS, FEWEST = 10, 50
+DIMENSIONS = 10  # at most, for an entropy by neighbours
 
 Observers = dict[str, Callable[[float, Any], Any]]
 
@@ -112,7 +111,7 @@ def drawn(study: Study, state: Any, case: Case | None = None) -> Observers:
 def _free_energy(study: Study, state: Particles, case: Case | None) -> Observers:
     """F of noisy particles, where the question asks for it and neighbours can tell it."""
     beta = getattr(case.method, "beta", None) if case is not None else None
-    asked = question(study.spec) in ("convergence", "noise")
+    asked = question(study.spec) in ENERGIES
     if not isinstance(beta, float) or math.isinf(beta) or not asked:
         return {}
     if state.D > DIMENSIONS or state.n < FEWEST:

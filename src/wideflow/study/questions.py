@@ -6,6 +6,9 @@ from ..spec.study import Spec
 from ..verdicts import Question
 from ..vocabulary.methods import Moves
 
+ENERGIES: tuple[Question, ...] = ("convergence", "noise")  # whose answers look at the free energy
+FEWEST = 50  # particles, for an entropy by neighbours
+
 
 def question(spec: Spec) -> Question:
     """The one that the spec names, or what its dynamics suggest: starts of their own ask whether all come to
