@@ -145,7 +145,8 @@ def test_a_derivative_of_the_loss_that_is_not_finite():
             return jnp.sqrt((f - y) ** 2)
 
     risk = on_data(y=np.zeros(6), loss=Distance())
-    start = particles(risk, mirrored=True)  # f = 0 = y: a root at 0
+    theta = np.asarray(particles(risk).theta) * ([0.0] + [1.0] * (risk.problem.D - 1))
+    start = wf.Particles(theta, neuron=risk.problem.neuron)  # a = 0, so that f = 0 = y: a root at 0
     message = message_of(descent(risk), start)
     assert "The derivative of the Distance loss is nan in row 0, where f = 0 and y = 0" in message
 

@@ -335,7 +335,8 @@ def test_a_share_for_each_core_moves_as_all_at_once(monkeypatch):
     other compiled code. Side by side, which begins with the second call, to the bits of one after the
     other."""
     start = cloud(law)(KEY, replicas=5)
-    for dynamics in (wf.GradientFlow(law()), wf.SGD(law(), STEP)):
+    # the control of the steps divides roundings by its tolerance, 1e-8
+    for dynamics, apart in ((wf.GradientFlow(law()), 1e-8), (wf.SGD(law(), STEP), ROUNDING["float64"])):
         many = Replicated(dynamics)
         carry = many.init(start, KEY, None)
         together, info = many.advance(carry, 0.5, 100)
@@ -346,7 +347,7 @@ def test_a_share_for_each_core_moves_as_all_at_once(monkeypatch):
             in_turn, side_by_side = (many.advance(carry, 0.5, 100) for _ in range(2))
         jax.tree.map(np.testing.assert_array_equal, *_numbers(in_turn, side_by_side))
         theta = side_by_side[0].state.theta
-        np.testing.assert_allclose(theta, together.state.theta, rtol=0, atol=100 * ROUNDING["float64"])
+        np.testing.assert_allclose(theta, together.state.theta, rtol=0, atol=apart)
         np.testing.assert_array_equal(side_by_side[1].steps, info.steps)
 
 

@@ -291,7 +291,7 @@ WRONG = {
     "delta": (["problem.loss={name='squared',delta=1}"], "problem.loss", "huber"),
     "labels": (["problem.loss=logistic"], "problem", "labels y = -1 or +1"),
     "outputs": (["problem.neuron.outputs=3"], "problem", "3 output(s)"),
-    "no symmetry": (["problem.x.d=2", "problem.reduced=true"], "problem.reduced", "no room for a symmetry"),
+    "no symmetry": (["problem.x.d=2", "problem.reduced=true"], "problem.reduced", "There is no symmetry"),
     "infinite": (["problem.x.d=inf"], "dynamics.0.width", "problem.reduced = true"),
     "bias": (["start.b=1.0"], "start", "no bias"),
     "unit": ([UNIT, "start.a=1.0"], "start", "a = 1"),

@@ -32,7 +32,7 @@ from .precision import double, single
 from .refinement import LEVELS, refined
 from .solver import WORK, Solver, StoppedError
 
-_LEAST = 1e-13  # of a tolerance
+_LEAST, _LARGEST = 1e-13, 1.0  # of a tolerance; the laws of errors that are assumed are for risks of order 1
 LEVELS_FOLDER = "levels"  # inside that of a checkpoint, as long as the limit is not finished
 
 
@@ -166,7 +166,8 @@ class _Question:
         with jax.enable_x64(True) if narrow else nullcontext():
             problem, law = double(self.problem), double(self.law)
             solve = Solver(problem, law, self.ts, self.alpha, self.penalty, show, self.work, levels)
-            run, error, finest = refined(solve, solve.first(tol), tol)
+            aim = min(tol, _LARGEST)
+            run, error, finest = refined(solve, solve.first(aim), aim)
             if self.probes and run.status == "ok":
                 try:
                     run = solve(finest, self.probes)

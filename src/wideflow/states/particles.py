@@ -267,7 +267,8 @@ def _predict(particles: Particles, x: Array) -> Array:
 def _fields(rho: Particles) -> Data:
     """θ as it is defined, whatever layout the engine prefers."""
     here = jax.device_get(rho)
-    return {"theta": here.theta, "weights": here.weights, "alpha": here.alpha, "neuron": rho.neuron}
+    theta = np.ascontiguousarray(here.theta)  # row by row on the disk too
+    return {"theta": theta, "weights": here.weights, "alpha": here.alpha, "neuron": rho.neuron}
 
 
 def _rebuilt(theta: Array, weights: Array, alpha: Array, neuron: AbstractNeuron) -> Particles:
