@@ -41,8 +41,8 @@ def test_a_limit_in_infinite_dimensions_states_its_error(link):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gamma", [0.5, 2.0])
-@pytest.mark.parametrize("tol", [1e-3, 1e-4, 1e-5, 1e-7])
-@pytest.mark.parametrize("link", ["erf", "tanh", "sin", "relu"])
+@pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-7])
+@pytest.mark.parametrize("link", ["erf", "tanh", "sin"])
 def test_other_starts_and_tolerances(link, tol, gamma):
     problem = infinite(link)
     run = wf.limit(problem, wf.init(problem, w=gamma), TS, tol)
@@ -51,9 +51,8 @@ def test_other_starts_and_tolerances(link, tol, gamma):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tol", [1e-3, 1e-4])
-@pytest.mark.parametrize("link", ["erf", "tanh"])
-def test_a_limit_in_fifty_dimensions_states_its_error(link, tol):
+def test_a_limit_in_fifty_dimensions_states_its_error():
+    link, tol = "tanh", 1e-4  # erf is held to the digits of the theory
     problem = wf.Problem(x=wf.Gaussian(50), target=wf.single_index(link), neuron=wf.Neuron(link))
     run = wf.limit(problem, wf.init(problem), TS, tol)
     truth = risks(link, 50, TS, Fineness(31, 8, 5, 41, 8, 20, 1e-8), reach=6.0)
