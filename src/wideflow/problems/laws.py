@@ -86,7 +86,7 @@ def _finite_dimension(d: int) -> None:
 def _root(sigma: np.ndarray) -> np.ndarray:
     """R with Σ = RRᵀ; of numbers on a diagonal, their roots."""
     if sigma.ndim < 2:
-        return np.sqrt(_not_negative(sigma))
+        return np.asarray(np.sqrt(_not_negative(sigma)))
     if not np.allclose(sigma, sigma.T, rtol=1e-6, atol=1e-12):
         gap = np.abs(sigma - sigma.T).max()
         raise ValueError(
@@ -120,7 +120,7 @@ def _not_negative(values: np.ndarray) -> np.ndarray:
             f"Gaussian(covariance) must be positive semi-definite and not 0; its smallest "
             f"eigenvalue is {values.min():.3g}."
         )
-    return np.maximum(values, 0.0)
+    return np.asarray(np.maximum(values, 0.0))
 
 
 class Gaussian(AbstractLaw):
