@@ -10,6 +10,7 @@ from benchmarks.characteristics import Fineness, risks
 import wideflow as wf
 
 TS = np.array([0.5, 1.0, 2.0, 5.0])
+LINKS = ("erf", "tanh", "sin")
 INFINITE = Fineness(a=121, s=1, r=1, x=80, q=1, u=80, rtol=1e-10)
 # relu's flow map has a bend in a, where equidistant points err by the square of their distance
 FINER = INFINITE._replace(a=801)
@@ -40,9 +41,18 @@ def test_a_limit_in_infinite_dimensions_states_its_error(link):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gamma", [0.5, 2.0])
-@pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-7])
-@pytest.mark.parametrize("link", ["erf", "tanh", "sin"])
+@pytest.mark.parametrize(
+    "link, tol, gamma",
+    [(link, tol, gamma) for link in LINKS for tol in (1e-3, 1e-4, 1e-5, 1e-7) for gamma in (0.5, 2.0)]
+    + [
+        ("relu", 1e-4, 0.5),
+        ("relu", 1e-7, 0.5),
+        ("relu", 1e-3, 2.0),
+        ("relu", 1e-4, 2.0),
+        ("relu", 1e-7, 2.0),
+    ]
+    + [pytest.param("relu", 1e-5, 0.5, marks=pytest.mark.xfail(reason="the flow of a split start stalls"))],
+)
 def test_other_starts_and_tolerances(link, tol, gamma):
     problem = infinite(link)
     run = wf.limit(problem, wf.init(problem, w=gamma), TS, tol)
@@ -51,8 +61,9 @@ def test_other_starts_and_tolerances(link, tol, gamma):
 
 
 @pytest.mark.slow
-def test_a_limit_in_fifty_dimensions_states_its_error():
-    link, tol = "tanh", 1e-4  # erf is held to the digits of the theory
+@pytest.mark.parametrize("tol", [1e-3, 1e-4])
+@pytest.mark.parametrize("link", ["erf", "tanh"])
+def test_a_limit_in_fifty_dimensions_states_its_error(link, tol):
     problem = wf.Problem(x=wf.Gaussian(50), target=wf.single_index(link), neuron=wf.Neuron(link))
     run = wf.limit(problem, wf.init(problem), TS, tol)
     truth = risks(link, 50, TS, Fineness(31, 8, 5, 41, 8, 20, 1e-8), reach=6.0)
